@@ -1,0 +1,43 @@
+"""What a handler is: a synchronous function of a request, plus an optional wait."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kafkalite.api.context import RequestContext
+    from kafkalite.wire.api import Api
+
+
+class NoResponse:
+    """The answer to a request that must not be answered (Produce with acks=0, rule A12)."""
+
+
+NO_RESPONSE: Final = NoResponse()
+
+
+@dataclass(slots=True)
+class Pending:
+    """A response that is not there yet.
+
+    `wait` is called once, by the connection, after everything before it on that connection was
+    answered; it returns the response message, or raises KafkaError. It has a deadline of its own
+    and leaves nothing behind when it is cancelled (the client went away).
+    """
+
+    wait: Callable[[], Awaitable[Any]]
+
+
+@dataclass(slots=True, frozen=True)
+class Handler:
+    """One API that this broker answers.
+
+    `admit(request, context)` runs to completion without awaiting, in the order in which requests
+    arrived, and returns a response message, a `Pending`, or `NO_RESPONSE`. A `KafkaError` it
+    raises is answered by `refuse(request, error, context)`, which puts the code where this API has
+    a field for it.
+    """
+
+    api: "Api"
+    admit: "Callable[[Any, RequestContext], Any]"
+    refuse: "Callable[[Any, Exception, RequestContext], Any]"

@@ -1,0 +1,36 @@
+"""Names for identifiers that cross the layers."""
+
+from typing import NamedTuple, NewType
+from uuid import UUID
+
+BrokerId = NewType("BrokerId", int)
+ProducerId = NewType("ProducerId", int)
+
+ZERO_UUID = UUID(int=0)
+"""Kafka's "no topic ID"."""
+
+CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic; prints as Kafka's logs and directories do (`topic-0`)."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class LogPosition(NamedTuple):
+    """An offset with its place on disk, so that a bound becomes a file range without a scan.
+
+    After Kafka's LogOffsetMetadata.
+    """
+
+    offset: int
+    segment_base_offset: int
+    position: int
+    """Byte in the segment file at which the batch with `offset` starts, or would start."""
