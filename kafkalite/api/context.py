@@ -1,0 +1,61 @@
+"""What a handler may know: who asks, how, and the services that hold the broker's state."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafkalite.clock import Clock
+    from kafkalite.config import BrokerConfig
+    from kafkalite.coordinator.runtime import CoordinatorRuntime
+    from kafkalite.isr.replicas import ReplicaManager
+    from kafkalite.log.manager import LogManager
+    from kafkalite.meta.image import BrokerImage
+    from kafkalite.meta.runner import MetadataRunner
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """The parts of one broker, as its composition root (`server/broker.py`) built them."""
+
+    config: "BrokerConfig"
+    clock: "Clock"
+    logs: "LogManager"
+    metadata: "MetadataRunner"
+    replicas: "ReplicaManager"
+    groups: "CoordinatorRuntime"
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestContext:
+    """One connection, and the request on it that is being served.
+
+    There is one per connection: `api_version`, `client_id` and `now_ms` are those of the request
+    in process, of which a connection has one at a time (rule A9), so they hold until it is
+    answered.
+    """
+
+    services: Services
+    connection_id: int
+    listener: str
+    """Name of the listener the client came in by, as in `listeners` (for example PLAINTEXT)."""
+    local_address: tuple[str, int]
+    """Host and port that the client connected to."""
+    peer_address: tuple[str, int]
+    principal: str = "User:ANONYMOUS"
+    api_version: int = 0
+    client_id: str = ""
+    now_ms: int = 0
+    """Wall clock in milliseconds when the request was read."""
+
+    def endpoint(self, broker: "BrokerImage") -> tuple[str, int] | None:
+        """Return the host and port at which this client reaches `broker`; None if it cannot.
+
+        A broker whose advertised host is empty (`advertised.listeners=auto`) is this one: the
+        client is answered with the address that it came in by, which is the only one known to work
+        for it.
+        """
+        advertised = broker.endpoints.get(self.listener)
+        if advertised is None:
+            return None
+        host, port = advertised
+        return (host, port) if host else self.local_address
