@@ -1,0 +1,1 @@
+"""Unmodified Kafka clients against a real broker process, one list of scenarios for all."""
