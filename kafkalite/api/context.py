@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kafkalite.api.fetch_session import FetchSessions
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
     from kafkalite.coordinator.runtime import CoordinatorRuntime
@@ -23,6 +24,9 @@ class Services:
     metadata: "MetadataRunner"
     replicas: "ReplicaManager"
     groups: "CoordinatorRuntime"
+    fetch_sessions: "FetchSessions"
+    fetch_max_bytes: int
+    """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -16,6 +16,10 @@ class NoResponse:
 NO_RESPONSE: Final = NoResponse()
 
 
+class CloseConnection(Exception):
+    """Raised by a handler where the protocol knows no other answer than closing the connection."""
+
+
 @dataclass(slots=True)
 class Pending:
     """A response that is not there yet.

@@ -1,0 +1,210 @@
+"""Incremental fetch sessions (KIP-227, rules 83-91): what a short request leaves unsaid.
+
+Pure: time and the first session id come from outside.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.fetch import FetchRequest, PartitionData
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+NO_SESSION_ID = 0
+EPOCH_MAX = 2**31 - 1
+
+MIN_EVICTION_MS = 120_000
+"""A session used within this time is never evicted (Kafka's min.incremental.fetch.session...)."""
+
+
+@dataclass(slots=True)
+class CachedPartition:
+    """One partition of a fetch, with what the client last asked for and was last told."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    fetch_offset: int = 0
+    max_bytes: int = 0
+    current_leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+    told_high_watermark: int = -1
+    told_log_start_offset: int = -1
+
+    @property
+    def key(self) -> tuple[str, UUID, int]:
+        """Identity within a session: by name, or by topic ID with an empty name."""
+        return self.topic, self.topic_id, self.partition
+
+    def take_over(self, wanted: "CachedPartition") -> None:
+        """Ask from now on for what `wanted` asks for."""
+        self.fetch_offset = wanted.fetch_offset
+        self.max_bytes = wanted.max_bytes
+        self.current_leader_epoch = wanted.current_leader_epoch
+        self.last_fetched_epoch = wanted.last_fetched_epoch
+
+    def is_news(self, data: PartitionData) -> bool:
+        """Tell whether `data` must be part of an incremental answer, and remember it (rule 87)."""
+        news = (
+            (data.records is not None and len(data.records) > 0)
+            or data.high_watermark != self.told_high_watermark
+            or data.log_start_offset != self.told_log_start_offset
+            or data.error_code != ErrorCode.NONE
+            or data.preferred_read_replica != -1
+            or data.diverging_epoch.epoch != -1
+        )
+        # After an error the next good state is news again.
+        failed = data.error_code != ErrorCode.NONE
+        self.told_high_watermark = -1 if failed else data.high_watermark
+        self.told_log_start_offset = data.log_start_offset
+        return news
+
+
+@dataclass(slots=True)
+class FetchSession:
+    """What one client fetches, remembered between its requests."""
+
+    session_id: int
+    by_topic_id: bool
+    created_ms: int
+    last_used_ms: int
+    epoch: int = 1
+    """Epoch that the next incremental request must carry: 1 to 2147483647, then 1 again."""
+    partitions: dict[tuple[str, UUID, int], CachedPartition] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class FetchPlan:
+    """The full list of partitions that a request asks for.
+
+    `session` is None for a request without one. `incremental` answers leave out what is no news.
+    """
+
+    partitions: list[CachedPartition]
+    session: FetchSession | None = None
+    incremental: bool = False
+
+    @property
+    def session_id(self) -> int:
+        """Session id to answer; 0 for none, which every client copes with."""
+        return self.session.session_id if self.session is not None else NO_SESSION_ID
+
+    def select(
+        self, results: Iterable[tuple[CachedPartition, PartitionData]]
+    ) -> list[tuple[CachedPartition, PartitionData]]:
+        """Return the results that belong in the answer, and note what the client now knows.
+
+        Partitions that returned data move to the end of the session's order, so that no busy one
+        starves the others (rule 88).
+        """
+        results = list(results)
+        if self.session is None:
+            return results
+        order = self.session.partitions
+        selected = []
+        for cached, data in results:
+            if not cached.is_news(data) and self.incremental:
+                continue
+            selected.append((cached, data))
+            if data.records is not None and len(data.records) > 0 and cached.key in order:
+                order[cached.key] = order.pop(cached.key)
+        return selected
+
+
+class FetchSessions:
+    """All fetch sessions of a broker, at most `max_sessions` of them."""
+
+    def __init__(self, *, max_sessions: int, first_id: int) -> None:
+        self._max_sessions = max_sessions
+        self._next_id = first_id
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def plan(self, request: FetchRequest, *, by_topic_id: bool, now_ms: int) -> FetchPlan:
+        """Turn a request into the full list of partitions it means.
+
+        Raises:
+            KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
+                FETCH_SESSION_TOPIC_ID_ERROR, answered at the top level with no topics.
+        """
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            partitions = list(_requested(request).values())
+            if request.session_epoch == FINAL_EPOCH or not partitions:
+                return FetchPlan(partitions)
+            return FetchPlan(partitions, session=self._open(partitions, by_topic_id, now_ms))
+        session = self._resume(request, by_topic_id=by_topic_id, now_ms=now_ms)
+        for key, wanted in _requested(request).items():
+            cached = session.partitions.setdefault(key, wanted)
+            cached.take_over(wanted)
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                session.partitions.pop((topic.topic, topic.topic_id, index), None)
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return FetchPlan([], incremental=True)
+        return FetchPlan(list(session.partitions.values()), session=session, incremental=True)
+
+    def _resume(self, request: FetchRequest, *, by_topic_id: bool, now_ms: int) -> FetchSession:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise KafkaError(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"fetch session {request.session_id}"
+            )
+        if session.by_topic_id != by_topic_id:
+            raise KafkaError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+                f"fetch session {session.session_id} was opened "
+                f"{'with' if session.by_topic_id else 'without'} topic IDs",
+            )
+        if request.session_epoch != session.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                f"fetch session {session.session_id}: got epoch {request.session_epoch}, "
+                f"expected {session.epoch}",
+            )
+        session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
+        session.last_used_ms = now_ms
+        return session
+
+    def _open(
+        self, partitions: list[CachedPartition], by_topic_id: bool, now_ms: int
+    ) -> FetchSession | None:
+        if len(self._sessions) >= self._max_sessions and not self._evict(now_ms):
+            return None
+        while self._next_id in self._sessions or self._next_id == NO_SESSION_ID:
+            self._next_id = (self._next_id + 1) % 2**31
+        session = FetchSession(self._next_id, by_topic_id, now_ms, now_ms)
+        self._next_id = (self._next_id + 1) % 2**31
+        session.partitions = {cached.key: cached for cached in partitions}
+        self._sessions[session.session_id] = session
+        return session
+
+    def _evict(self, now_ms: int) -> bool:
+        """Drop the session unused for longest, if it is old enough; tell whether one went."""
+        oldest = min(self._sessions.values(), key=lambda s: s.last_used_ms, default=None)
+        if oldest is None or now_ms - oldest.last_used_ms < MIN_EVICTION_MS:
+            return False
+        del self._sessions[oldest.session_id]
+        return True
+
+
+def _requested(request: FetchRequest) -> dict[tuple[str, UUID, int], CachedPartition]:
+    wanted = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            cached = CachedPartition(
+                topic.topic,
+                topic.topic_id,
+                partition.partition,
+                partition.fetch_offset,
+                partition.partition_max_bytes,
+                partition.current_leader_epoch,
+                partition.last_fetched_epoch,
+            )
+            wanted[cached.key] = cached
+    return wanted

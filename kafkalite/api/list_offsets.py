@@ -1,0 +1,102 @@
+"""ListOffsets (key 2), versions 1-11: earliest, latest, by timestamp (rules 92-97).
+
+v2: isolation level (KIP-98). v4: leader epoch (KIP-320). v6: flexible. v7: -3, the record with the
+largest timestamp (KIP-734). v8: -4, earliest local (KIP-405). v9: -5, latest tiered (KIP-1005).
+v10: timeout (KIP-1075). v11: -6, earliest pending upload (KIP-1023).
+
+Nothing is tiered here: -4 answers as -2 does, -5 and -6 answer "none".
+"""
+
+from kafkalite.api.context import RequestContext
+from kafkalite.api.handler import Handler
+from kafkalite.isr.partition import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    MAX_TIMESTAMP,
+    IsolationLevel,
+)
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.list_offsets import (
+    LIST_OFFSETS,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+FIRST_VERSION_WITH = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+"""Special timestamps that older versions do not know."""
+
+
+def admit(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    """Answer each partition by itself; a partition named twice is refused (rule 96)."""
+    named: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            key = (topic.name, partition.partition_index)
+            named[key] = named.get(key, 0) + 1
+    isolation = (
+        IsolationLevel.READ_COMMITTED if request.isolation_level == 1 else IsolationLevel(0)
+    )
+    response = ListOffsetsResponse(topics=[])
+    for topic in request.topics:
+        answers = []
+        for partition in topic.partitions:
+            try:
+                if named[topic.name, partition.partition_index] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "partition named twice")
+                answers.append(_list_offset(topic.name, partition, isolation, context))
+            except KafkaError as error:
+                answers.append(_failed(partition.partition_index, error))
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def refuse(
+    request: ListOffsetsRequest, error: KafkaError, context: RequestContext
+) -> ListOffsetsResponse:
+    """Answer the error for every partition."""
+    del context
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_failed(p.partition_index, error) for p in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _list_offset(
+    topic: str, wanted: ListOffsetsPartition, isolation: IsolationLevel, context: RequestContext
+) -> ListOffsetsPartitionResponse:
+    partition = context.services.replicas.partition(topic, wanted.partition_index)
+    partition.check_leader_epoch(wanted.current_leader_epoch)
+    if context.api_version < FIRST_VERSION_WITH.get(wanted.timestamp, 0):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"timestamp {wanted.timestamp} needs a later version of ListOffsets",
+        )
+    offset, timestamp, leader_epoch = partition.list_offset(wanted.timestamp, isolation)
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        error_code=ErrorCode.NONE,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=leader_epoch,
+    )
+
+
+def _failed(index: int, error: KafkaError) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
+
+
+HANDLERS = (Handler(LIST_OFFSETS, admit, refuse),)
