@@ -1,0 +1,53 @@
+"""A piece of a file that is to be sent, without having been read."""
+
+import errno
+
+from kafkalite.log.disk import File
+
+
+class FileRegion:
+    """`length` bytes of `file` from `position`.
+
+    Holding a region keeps the file open, so a segment may be renamed or deleted while it is being
+    sent. Only truncation can take bytes away from under it: `read` then raises, and so must
+    whoever uses sendfile when it comes up short.
+    """
+
+    __slots__ = ("file", "length", "position")
+
+    def __init__(self, file: File | None, position: int, length: int) -> None:
+        assert file is not None or length == 0, "only an empty region has no file"
+        self.file = file
+        self.position = position
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __repr__(self) -> str:
+        return f"FileRegion({self.file!r}, position={self.position}, length={self.length})"
+
+    def fileno(self) -> int:
+        """Return the descriptor to send from. An empty region has none."""
+        if self.file is None:
+            raise OSError(errno.EBADF, "an empty region has no file")
+        return self.file.fileno()
+
+    def read(self) -> bytes:
+        """Return the bytes.
+
+        Raises:
+            OSError: the file has become shorter than the region.
+        """
+        if self.file is None:
+            return b""
+        data = self.file.pread(self.length, self.position)
+        if len(data) != self.length:
+            raise OSError(
+                errno.EIO,
+                f"{self.length} bytes at {self.position} were promised, {len(data)} are left",
+            )
+        return data
+
+
+EMPTY_REGION = FileRegion(None, 0, 0)
