@@ -1,0 +1,108 @@
+"""From a request frame to an answer: the checks that every API shares, made once."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalite.api.context import RequestContext
+from kafkalite.api.handler import CloseConnection, Handler, NoResponse, Pending
+from kafkalite.server.transport import Chunk
+from kafkalite.wire.api import ApiKey
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.header import (
+    RequestHeader,
+    UnsupportedApi,
+    decode_request_header,
+    encode_response_header,
+)
+
+logger = logging.getLogger("kafkalite.server")
+
+SIZE_PREFIX_BYTES = 4
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way to its answer."""
+
+    handler: Handler
+    header: RequestHeader
+    request: Any
+    result: Any
+    """Response message, `Pending`, or `NO_RESPONSE`."""
+
+
+class Dispatcher:
+    """The table of what this broker answers, and the way there and back."""
+
+    def __init__(self, handlers: Iterable[Handler]) -> None:
+        self._handlers: dict[int, Handler] = {}
+        for handler in handlers:
+            assert handler.api.key not in self._handlers
+            self._handlers[handler.api.key] = handler
+
+    def admit(self, frame: memoryview, context: RequestContext) -> Exchange:
+        """Decode a request and hand it to its handler.
+
+        Raises:
+            UnsupportedApi: an unknown key or version: the connection is closed (rule 4).
+            MalformedMessage: a body that is none: likewise.
+            CloseConnection: the handler wants it so.
+        """
+        header, position = decode_request_header(frame)
+        handler = self._handlers.get(header.api_key)
+        if handler is None:
+            raise UnsupportedApi(header.api_key, header.api_version)
+        api = handler.api
+        lowest, highest = api.versions
+        if not lowest <= header.api_version <= highest:
+            if api.key is not ApiKey.API_VERSIONS:
+                raise UnsupportedApi(header.api_key, header.api_version)
+            # KIP-511: answered in version 0, whose body needs no decoding (rule 5).
+            return self._too_new(handler, header, context)
+        context.api_version = header.api_version
+        context.client_id = header.client_id or ""
+        request = api.decode_request(header.api_version, frame, position)
+        exchange = Exchange(handler, header, request, None)
+        try:
+            exchange.result = handler.admit(request, context)
+        except (CloseConnection, AssertionError):
+            raise
+        except Exception as error:
+            exchange.result = self.refuse(exchange, error, context)
+        return exchange
+
+    def refuse(self, exchange: Exchange, error: Exception, context: RequestContext) -> Any:
+        """Turn what a handler raised into a response; what was not expected is logged whole."""
+        if not isinstance(error, KafkaError):
+            logger.error(
+                "%s v%d from %s: unexpected error",
+                exchange.handler.api.key.name,
+                exchange.header.api_version,
+                context.peer_address,
+                exc_info=error,
+            )
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
+        return exchange.handler.refuse(exchange.request, error, context)
+
+    def encode(self, exchange: Exchange) -> list[Chunk]:
+        """Return the answer's bytes with their size in front; empty if there is to be none."""
+        if isinstance(exchange.result, NoResponse):
+            return []
+        assert not isinstance(exchange.result, Pending)
+        api, header = exchange.handler.api, exchange.header
+        chunks: list[Chunk] = api.encode_response(header.api_version, exchange.result)
+        prefix = encode_response_header(api, header.api_version, header.correlation_id)
+        size = len(prefix) + sum(map(len, chunks))
+        chunks.insert(0, size.to_bytes(SIZE_PREFIX_BYTES, "big") + prefix)
+        return chunks
+
+    def _too_new(self, handler: Handler, header: RequestHeader, context: RequestContext) -> Exchange:
+        context.api_version = 0
+        context.client_id = header.client_id or ""
+        error = KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        at_zero = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
+        return Exchange(handler, at_zero, None, handler.refuse(None, error, context))
+
+

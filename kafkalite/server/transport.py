@@ -1,0 +1,126 @@
+"""One client's byte stream: receiving into lent buffers, sending bytes and pieces of files."""
+
+import os
+import socket
+from collections.abc import Sequence
+from typing import Protocol
+
+import trio
+
+from kafkalite.log.region import FileRegion
+
+Chunk = bytes | bytearray | memoryview | FileRegion
+
+SENDFILE_MIN_BYTES = 64 * 1024
+"""Below this a read and one send for all cost less than a sendfile each: 29 against 149 us of loop
+time for ten regions of 4 KiB, equal at about 32 KiB, half at 64 KiB and above."""
+
+MSG_MORE = getattr(socket, "MSG_MORE", 0)
+
+
+class Transport(Protocol):
+    """What a connection needs of the network; simulated in tests."""
+
+    local_address: tuple[str, int]
+    peer_address: tuple[str, int]
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        """Wait for bytes and put some into `buffer`; return how many, 0 when the peer is done."""
+        ...
+
+    async def send(self, chunks: Sequence[Chunk]) -> None:
+        """Send all of `chunks` in order; raises OSError when the peer is gone or a file short."""
+        ...
+
+    async def wait_peer_closed(self) -> bool:
+        """Return True when the peer has gone, False when it has sent more instead."""
+        ...
+
+    def close(self) -> None:
+        """Close at once; waiting calls end with an error."""
+        ...
+
+
+class SocketTransport:
+    """A TCP connection: non-blocking system calls first, waiting only where they would block."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self.local_address: tuple[str, int] = sock.getsockname()[:2]
+        self.peer_address: tuple[str, int] = sock.getpeername()[:2]
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        """Wait for bytes and put some into `buffer`; return how many, 0 when the peer is done.
+
+        Always lets other tasks run once: this is where connections take turns.
+        """
+        sock = self._socket
+        while True:
+            await trio.lowlevel.wait_readable(sock)
+            try:
+                return sock.recv_into(buffer)
+            except (BlockingIOError, InterruptedError):
+                continue
+
+    async def send(self, chunks: Sequence[Chunk]) -> None:
+        """Send all of `chunks` in order, small ones in one system call, large regions by sendfile.
+
+        Raises:
+            OSError: the peer is gone, or a file is shorter than its region said: half an answer
+                went out and the connection is of no more use.
+        """
+        small: list[bytes | bytearray | memoryview] = []
+        for chunk in chunks:
+            if not isinstance(chunk, FileRegion):
+                small.append(chunk)
+            elif len(chunk) < SENDFILE_MIN_BYTES:
+                small.append(chunk.read())
+            else:
+                if small:
+                    await self._send_bytes(b"".join(small), MSG_MORE)
+                    small.clear()
+                await self._send_file(chunk)
+        if small:
+            await self._send_bytes(small[0] if len(small) == 1 else b"".join(small), 0)
+
+    async def wait_peer_closed(self) -> bool:
+        """Return True when the peer has gone, False when it has sent more instead."""
+        await trio.lowlevel.wait_readable(self._socket)
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Close at once; waiting calls end with an error."""
+        trio.lowlevel.notify_closing(self._socket)
+        self._socket.close()
+
+    async def _send_bytes(self, data: bytes | bytearray | memoryview, flags: int) -> None:
+        sock = self._socket
+        while True:
+            try:
+                sent = sock.send(data, flags)
+            except (BlockingIOError, InterruptedError):
+                await trio.lowlevel.wait_writable(sock)
+                continue
+            if sent == len(data):
+                return
+            data = memoryview(data)[sent:]
+
+    async def _send_file(self, region: FileRegion) -> None:
+        sock = self._socket
+        source, target = region.fileno(), sock.fileno()
+        position, remaining = region.position, len(region)
+        while remaining:
+            try:
+                sent = os.sendfile(target, source, position, remaining)
+            except (BlockingIOError, InterruptedError):
+                await trio.lowlevel.wait_writable(sock)
+                continue
+            if not sent:
+                raise OSError(f"{region} ends {remaining} bytes early")
+            position += sent
+            remaining -= sent
