@@ -1,0 +1,1 @@
+"""Bytes to messages and back: framing, headers, message schemas, record batches. Pure."""

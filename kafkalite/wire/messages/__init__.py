@@ -1,0 +1,83 @@
+"""All messages that can be spoken, one module per API."""
+
+from kafkalite.wire.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
+from kafkalite.wire.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
+from kafkalite.wire.messages.alter_configs import ALTER_CONFIGS
+from kafkalite.wire.messages.api_versions import API_VERSIONS
+from kafkalite.wire.messages.create_partitions import CREATE_PARTITIONS
+from kafkalite.wire.messages.create_topics import CREATE_TOPICS
+from kafkalite.wire.messages.delete_groups import DELETE_GROUPS
+from kafkalite.wire.messages.delete_records import DELETE_RECORDS
+from kafkalite.wire.messages.delete_topics import DELETE_TOPICS
+from kafkalite.wire.messages.describe_cluster import DESCRIBE_CLUSTER
+from kafkalite.wire.messages.describe_configs import DESCRIBE_CONFIGS
+from kafkalite.wire.messages.describe_groups import DESCRIBE_GROUPS
+from kafkalite.wire.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
+from kafkalite.wire.messages.describe_producers import DESCRIBE_PRODUCERS
+from kafkalite.wire.messages.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS
+from kafkalite.wire.messages.describe_transactions import DESCRIBE_TRANSACTIONS
+from kafkalite.wire.messages.end_txn import END_TXN
+from kafkalite.wire.messages.fetch import FETCH
+from kafkalite.wire.messages.find_coordinator import FIND_COORDINATOR
+from kafkalite.wire.messages.heartbeat import HEARTBEAT
+from kafkalite.wire.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS
+from kafkalite.wire.messages.init_producer_id import INIT_PRODUCER_ID
+from kafkalite.wire.messages.join_group import JOIN_GROUP
+from kafkalite.wire.messages.leave_group import LEAVE_GROUP
+from kafkalite.wire.messages.list_config_resources import LIST_CONFIG_RESOURCES
+from kafkalite.wire.messages.list_groups import LIST_GROUPS
+from kafkalite.wire.messages.list_offsets import LIST_OFFSETS
+from kafkalite.wire.messages.list_transactions import LIST_TRANSACTIONS
+from kafkalite.wire.messages.metadata import METADATA
+from kafkalite.wire.messages.offset_commit import OFFSET_COMMIT
+from kafkalite.wire.messages.offset_delete import OFFSET_DELETE
+from kafkalite.wire.messages.offset_fetch import OFFSET_FETCH
+from kafkalite.wire.messages.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
+from kafkalite.wire.messages.produce import PRODUCE
+from kafkalite.wire.messages.sync_group import SYNC_GROUP
+from kafkalite.wire.messages.txn_offset_commit import TXN_OFFSET_COMMIT
+from kafkalite.wire.messages.write_txn_markers import WRITE_TXN_MARKERS
+
+APIS = {
+    api.key: api
+    for api in (
+        ADD_OFFSETS_TO_TXN,
+        ADD_PARTITIONS_TO_TXN,
+        ALTER_CONFIGS,
+        API_VERSIONS,
+        CREATE_PARTITIONS,
+        CREATE_TOPICS,
+        DELETE_GROUPS,
+        DELETE_RECORDS,
+        DELETE_TOPICS,
+        DESCRIBE_CLUSTER,
+        DESCRIBE_CONFIGS,
+        DESCRIBE_GROUPS,
+        DESCRIBE_LOG_DIRS,
+        DESCRIBE_PRODUCERS,
+        DESCRIBE_TOPIC_PARTITIONS,
+        DESCRIBE_TRANSACTIONS,
+        END_TXN,
+        FETCH,
+        FIND_COORDINATOR,
+        HEARTBEAT,
+        INCREMENTAL_ALTER_CONFIGS,
+        INIT_PRODUCER_ID,
+        JOIN_GROUP,
+        LEAVE_GROUP,
+        LIST_CONFIG_RESOURCES,
+        LIST_GROUPS,
+        LIST_OFFSETS,
+        LIST_TRANSACTIONS,
+        METADATA,
+        OFFSET_COMMIT,
+        OFFSET_DELETE,
+        OFFSET_FETCH,
+        OFFSET_FOR_LEADER_EPOCH,
+        PRODUCE,
+        SYNC_GROUP,
+        TXN_OFFSET_COMMIT,
+        WRITE_TXN_MARKERS,
+    )
+}
+"""Every API with a declaration, by key; a broker answers those that it has a handler for."""

@@ -1,0 +1,77 @@
+"""A message that can be decoded and encoded, its code being made when a version is first used."""
+
+import struct
+from typing import Generic
+
+from kafkalite.wire.errors import MalformedMessage
+from kafkalite.wire.lowering import Chunk, Decode, Encode, lower_decode, lower_encode
+from kafkalite.wire.primitives import Buffer
+from kafkalite.wire.schema import AnyStructure, Message
+
+_VERSION = struct.Struct(">h")
+
+
+class Codec(Message[AnyStructure], Generic[AnyStructure]):
+    """A message with its decoder and encoder for each version.
+
+    Making the code of one version takes about a millisecond, of all versions a second: too much
+    for a broker's start, so each is made at its first use.
+    """
+
+    def __init__(
+        self,
+        record: type[AnyStructure],
+        *,
+        versions: tuple[int, int],
+        flexible_from: int | None,
+    ) -> None:
+        super().__init__(record, versions=versions, flexible_from=flexible_from)
+        self._decoders: dict[int, Decode] = {}
+        self._encoders: dict[int, Encode] = {}
+
+    def decode(self, version: int, buffer: Buffer, position: int = 0) -> AnyStructure:
+        """Return the message that starts at `position`; what follows it is ignored, as by Kafka.
+
+        Fields that the version lacks hold their default. Records are slices of the buffer.
+
+        Raises:
+            MalformedMessage: the bytes are no such message.
+            ValueError: there is no such version.
+        """
+        decode = self._decoders.get(version)
+        if decode is None:
+            decode = self._decoders[version] = lower_decode(self.at(version))
+        try:
+            message: AnyStructure = decode(buffer, position)
+        except (struct.error, IndexError) as error:
+            name = self.record.__name__
+            raise MalformedMessage(f"{name} v{version} is cut short: {error}") from None
+        return message
+
+    def encode(self, version: int, message: AnyStructure) -> list[Chunk]:
+        """Return the message in chunks; fields that the version lacks are left out.
+
+        A chunk is bytes-like, or an object that was given as records, untouched.
+
+        Raises:
+            ValueError: there is no such version.
+        """
+        encode = self._encoders.get(version)
+        if encode is None:
+            encode = self._encoders[version] = lower_encode(self.at(version))
+        return encode(message)
+
+    def decode_versioned(self, buffer: Buffer, position: int = 0) -> tuple[int, AnyStructure]:
+        """Return (version, message) of a stored key or value: an int16 version comes first."""
+        try:
+            (version,) = _VERSION.unpack_from(buffer, position)
+        except struct.error as error:
+            raise MalformedMessage(f"{self.record.__name__}: no version: {error}") from None
+        first, last = self.versions
+        if not first <= version <= last:
+            raise MalformedMessage(f"{self.record.__name__} of unknown version {version}")
+        return version, self.decode(version, buffer, position + _VERSION.size)
+
+    def encode_versioned(self, version: int, message: AnyStructure) -> bytes:
+        """Return a stored key or value: an int16 version, then the message."""
+        return _VERSION.pack(version) + b"".join(self.encode(version, message))  # type: ignore[arg-type]

@@ -1,0 +1,66 @@
+"""OffsetCommit (API key 8), versions 2-10, flexible from 8."""
+
+from kafkalite.wire.api import Api, ApiKey
+from kafkalite.wire.primitives import Int16, Int32, Int64, Uuid
+from kafkalite.wire.schema import (
+    ArrayOf,
+    String,
+    default,
+    nullable,
+    optional,
+    since,
+    structure,
+    until,
+)
+
+OffsetCommitRequestPartition = structure(
+    "OffsetCommitRequestPartition",
+    "partition_index" / Int32,
+    "committed_offset" / Int64,
+    "committed_leader_epoch" / since(6, Int32, default=-1),
+    "committed_metadata" / nullable(String),
+)
+
+OffsetCommitRequestTopic = structure(
+    "OffsetCommitRequestTopic",
+    "name" / until(9, String),
+    "topic_id" / since(10, Uuid),
+    "partitions" / ArrayOf(OffsetCommitRequestPartition),
+)
+
+OffsetCommitRequest = structure(
+    "OffsetCommitRequest",
+    "group_id" / String,
+    "generation_id_or_member_epoch" / default(Int32, -1),
+    "member_id" / String,
+    "group_instance_id" / since(7, optional(String)),
+    "retention_time_ms" / until(4, Int64, default=-1),
+    "topics" / ArrayOf(OffsetCommitRequestTopic),
+)
+
+OffsetCommitResponsePartition = structure(
+    "OffsetCommitResponsePartition",
+    "partition_index" / Int32,
+    "error_code" / Int16,
+)
+
+OffsetCommitResponseTopic = structure(
+    "OffsetCommitResponseTopic",
+    "name" / until(9, String),
+    "topic_id" / since(10, Uuid),
+    "partitions" / ArrayOf(OffsetCommitResponsePartition),
+)
+
+OffsetCommitResponse = structure(
+    "OffsetCommitResponse",
+    "throttle_time_ms" / since(3, Int32),
+    "topics" / ArrayOf(OffsetCommitResponseTopic),
+)
+
+OFFSET_COMMIT = Api(
+    ApiKey.OFFSET_COMMIT,
+    versions=(2, 10),
+    flexible_from=8,
+    request=OffsetCommitRequest,
+    response=OffsetCommitResponse,
+)
