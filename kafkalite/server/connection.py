@@ -11,7 +11,6 @@ from kafkalite.server.dispatch import Dispatcher, Exchange
 from kafkalite.server.transport import Chunk, Transport
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.framing import Framer
-from kafkalite.wire.header import UnsupportedApi
 
 logger = logging.getLogger("kafkalite.server")
 
@@ -45,7 +44,11 @@ class Connection:
         self._context = context
         self._framer = framer
         self._budget = budget
+        self._output: list[Chunk] = []
+        self._output_bytes = 0
+        self._reserved_bytes = 0
         self.last_active_ms = context.now_ms
+        """Wall clock of the last byte or answer; who reaps idle connections reads it."""
 
     async def run(self) -> None:
         """Serve until the client goes, or says what cannot be answered.
@@ -54,7 +57,7 @@ class Connection:
         """
         try:
             await self._serve()
-        except (MalformedMessage, UnsupportedApi, CloseConnection) as error:
+        except (MalformedMessage, CloseConnection) as error:
             logger.warning("closing connection from %s: %s", self._peer, error)
         except PeerClosed:
             logger.debug("%s went away while it waited", self._peer)
@@ -66,6 +69,7 @@ class Connection:
             logger.exception("connection from %s", self._peer)
         finally:
             self._transport.close()
+            self._budget.release(self._reserved_bytes)
             self._context.services.groups.on_disconnect(self._context.connection_id)
 
     @property
@@ -74,41 +78,47 @@ class Connection:
         return f"{host}:{port} (client id {self._context.client_id!r})"
 
     async def _serve(self) -> None:
-        framer, context = self._framer, self._context
-        clock = context.services.clock
-        output: list[Chunk] = []
-        output_bytes = 0
+        context, clock = self._context, self._context.services.clock
+        next_frame, admit = self._framer.next_frame, self._dispatcher.admit
         while True:
-            frame = framer.next_frame()
+            frame = next_frame()
             if frame is None:
-                if output:
-                    await self._transport.send(output)
-                    output = []
-                    output_bytes = 0
+                await self._flush()
                 if not await self._receive():
                     return
                 context.now_ms = self.last_active_ms = clock.wall_ms()
                 continue
-            exchange = self._dispatcher.admit(frame, context)
+            exchange = admit(frame, context)
             if isinstance(exchange.result, Pending):
-                if output:
-                    await self._transport.send(output)
-                    output = []
-                    output_bytes = 0
+                await self._flush()
                 await self._finish(exchange, exchange.result)
                 context.now_ms = self.last_active_ms = clock.wall_ms()
             chunks = self._dispatcher.encode(exchange)
-            output += chunks
-            output_bytes += sum(map(len, chunks))
-            if output_bytes >= OUTPUT_MAX_BYTES:
-                await self._transport.send(output)
-                output = []
-                output_bytes = 0
+            self._output += chunks
+            self._output_bytes += sum(map(len, chunks))
+            if self._output_bytes >= OUTPUT_MAX_BYTES:
+                await self._flush()
+
+    async def _flush(self) -> None:
+        """Send the answers gathered so far."""
+        if self._output:
+            output, self._output, self._output_bytes = self._output, [], 0
+            await self._transport.send(output)
 
     async def _receive(self) -> bool:
-        """Read more bytes into the framer; False when the client is done."""
-        count = await self._transport.receive_into(self._framer.buffer())
-        self._framer.received(count)
+        """Read more bytes into the framer; False when the client is done.
+
+        A frame of its own buffer counts against the budget from when it begins to fill until the
+        next is read, which is after its answer left.
+        """
+        framer = self._framer
+        if framer.held_bytes != self._reserved_bytes:
+            self._budget.release(self._reserved_bytes)
+            self._reserved_bytes = 0
+            await self._budget.reserve(framer.held_bytes)
+            self._reserved_bytes = framer.held_bytes
+        count = await self._transport.receive_into(framer.buffer())
+        framer.received(count)
         return count > 0
 
     async def _finish(self, exchange: Exchange, pending: Pending) -> None:

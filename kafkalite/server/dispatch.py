@@ -9,13 +9,8 @@ from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import CloseConnection, Handler, NoResponse, Pending
 from kafkalite.server.transport import Chunk
 from kafkalite.wire.api import ApiKey
-from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.header import (
-    RequestHeader,
-    UnsupportedApi,
-    decode_request_header,
-    encode_response_header,
-)
+from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
+from kafkalite.wire.header import RequestHeader, decode_request_header, encode_response_header
 
 logger = logging.getLogger("kafkalite.server")
 
@@ -46,24 +41,32 @@ class Dispatcher:
         """Decode a request and hand it to its handler.
 
         Raises:
-            UnsupportedApi: an unknown key or version: the connection is closed (rule 4).
-            MalformedMessage: a body that is none: likewise.
+            MalformedMessage: an unknown key or version, or a body that is none: the connection is
+                closed (rule 4). The message names API and version.
             CloseConnection: the handler wants it so.
         """
         header, position = decode_request_header(frame)
+        context.api_version = header.api_version
+        context.client_id = header.client_id
         handler = self._handlers.get(header.api_key)
         if handler is None:
-            raise UnsupportedApi(header.api_key, header.api_version)
+            raise MalformedMessage(
+                f"{ApiKey(header.api_key).name} v{header.api_version} is not served here"
+            )
         api = handler.api
         lowest, highest = api.versions
         if not lowest <= header.api_version <= highest:
             if api.key is not ApiKey.API_VERSIONS:
-                raise UnsupportedApi(header.api_key, header.api_version)
+                raise MalformedMessage(
+                    f"{api.key.name} v{header.api_version} is not served here, "
+                    f"v{lowest} to v{highest} are"
+                )
             # KIP-511: answered in version 0, whose body needs no decoding (rule 5).
             return self._too_new(handler, header, context)
-        context.api_version = header.api_version
-        context.client_id = header.client_id or ""
-        request = api.decode_request(header.api_version, frame, position)
+        try:
+            request = api.decode_request(header.api_version, frame, position)
+        except MalformedMessage as error:
+            raise MalformedMessage(f"{api.key.name} v{header.api_version}: {error}") from None
         exchange = Exchange(handler, header, request, None)
         try:
             exchange.result = handler.admit(request, context)
@@ -93,14 +96,15 @@ class Dispatcher:
         assert not isinstance(exchange.result, Pending)
         api, header = exchange.handler.api, exchange.header
         chunks: list[Chunk] = api.encode_response(header.api_version, exchange.result)
-        prefix = encode_response_header(api, header.api_version, header.correlation_id)
+        prefix = encode_response_header(
+            api, header.api_version, correlation_id=header.correlation_id
+        )
         size = len(prefix) + sum(map(len, chunks))
         chunks.insert(0, size.to_bytes(SIZE_PREFIX_BYTES, "big") + prefix)
         return chunks
 
     def _too_new(self, handler: Handler, header: RequestHeader, context: RequestContext) -> Exchange:
         context.api_version = 0
-        context.client_id = header.client_id or ""
         error = KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         at_zero = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         return Exchange(handler, at_zero, None, handler.refuse(None, error, context))
