@@ -11,10 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 from kafkalite.wire.api import Api
-from kafkalite.wire.codec import Codec
 from kafkalite.wire.lowering import Chunk
 from kafkalite.wire.primitives import Bool, Float64, UuidLeaf
-from kafkalite.wire.schema import ArrayOf, Field, Shape, Structure, TextShape
+from kafkalite.wire.schema import ArrayOf, Field, Message, Shape, Structure, TextShape
 
 PACKAGES = ("kafkalite.wire.messages", "kafkalite.wire.stored")
 
@@ -45,7 +44,8 @@ def stub_of(module: ModuleType) -> str:
     if not classes:
         return ""
     body = "\n\n".join(blocks) + "\n\n" + "\n".join(constants) + "\n"
-    imports = ["from kafkalite.wire.schema import Structure"]
+    bases = "Message, Structure" if "Message[" in body else "Structure"
+    imports = [f"from kafkalite.wire.schema import {bases}"]
     if "memoryview" in body:
         imports.insert(0, "from kafkalite.wire.lowering import Sized")
     for name in ("Codec", "Api"):
@@ -73,8 +73,8 @@ def _constant_stub(name: str, value: object) -> str:
     if isinstance(value, Api):
         request, response = value.request.record.__name__, value.response.record.__name__
         return f"{name}: Api[{request}, {response}]"
-    if isinstance(value, Codec):
-        return f"{name}: Codec[{value.record.__name__}]"
+    if isinstance(value, Message):
+        return f"{name}: {type(value).__name__}[{value.record.__name__}]"
     return ""
 
 

@@ -1,4 +1,12 @@
-"""AddOffsetsToTxn (API key 25), versions 0-4, flexible from 3."""
+"""AddOffsetsToTxn (API key 25), versions 0-4, flexible from 3.
+
+KIP-98.
+
+v1: the throttled client gets its answer before the pause (KIP-219).
+v2: PRODUCER_FENCED may be answered (KIP-588).
+v3: compact encoding and tag sections (KIP-482).
+v4: TRANSACTION_ABORTABLE may be answered (KIP-890).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Int64

@@ -1,4 +1,13 @@
-"""AddPartitionsToTxn (API key 24), versions 0-5, flexible from 3."""
+"""AddPartitionsToTxn (API key 24), versions 0-5, flexible from 3.
+
+KIP-98. Up to v3 sent by clients, from v4 on by brokers.
+
+v1: the throttled client gets its answer before the pause (KIP-219).
+v2: PRODUCER_FENCED may be answered (KIP-588).
+v3: compact encoding and tag sections (KIP-482).
+v4: several transactions in one request, and verify_only (KIP-890).
+v5: TRANSACTION_ABORTABLE may be answered (KIP-890).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32, Int64

@@ -1,4 +1,10 @@
-"""AlterConfigs (API key 33), versions 0-2, flexible from 2."""
+"""AlterConfigs (API key 33), versions 0-2, flexible from 2.
+
+KIP-133. Replaces all settings of a resource; IncrementalAlterConfigs is what tools use now.
+
+v1: the throttled client gets its answer before the pause (KIP-219).
+v2: compact encoding and tag sections (KIP-482).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int8, Int16, Int32

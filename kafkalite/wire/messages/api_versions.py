@@ -1,4 +1,13 @@
-"""ApiVersions (API key 18), versions 0-4, flexible from 3."""
+"""ApiVersions (API key 18), versions 0-4, flexible from 3.
+
+The response header never has a tag section, whatever the version: see wire.header.
+
+v1: throttle_time_ms (KIP-124).
+v2: the throttled client gets its answer before the pause (KIP-219).
+v3: compact encoding and tag sections (KIP-482); name and version of the client's software
+    (KIP-511); features (KIP-584).
+v4: a feature's min_version may be 0; v3 must leave such features out (KAFKA-17011).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32, Int64

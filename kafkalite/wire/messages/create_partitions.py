@@ -1,4 +1,11 @@
-"""CreatePartitions (API key 37), versions 0-3, flexible from 2."""
+"""CreatePartitions (API key 37), versions 0-3, flexible from 2.
+
+KIP-195.
+
+v1: the throttled client gets its answer before the pause (KIP-219).
+v2: compact encoding and tag sections (KIP-482).
+v3: THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32

@@ -1,4 +1,14 @@
-"""CreateTopics (API key 19), versions 2-7, flexible from 5."""
+"""CreateTopics (API key 19), versions 2-7, flexible from 5.
+
+The versions before 2 left Kafka with 4.0 (KIP-896).
+
+v3: the throttled client gets its answer before the pause (KIP-219).
+v4: num_partitions and replication_factor may be -1, the broker's default (KIP-464).
+v5: compact encoding and tag sections (KIP-482); the response has what was created: partitions,
+    replication factor, configs (KIP-525).
+v6: THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
+v7: the response has topic_id (KIP-516).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int8, Int16, Int32, Uuid

@@ -1,4 +1,10 @@
-"""DeleteRecords (API key 21), versions 0-2, flexible from 2."""
+"""DeleteRecords (API key 21), versions 0-2, flexible from 2.
+
+KIP-107.
+
+v1: the throttled client gets its answer before the pause (KIP-219).
+v2: compact encoding and tag sections (KIP-482).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Int64

@@ -1,4 +1,13 @@
-"""DeleteTopics (API key 20), versions 1-6, flexible from 4."""
+"""DeleteTopics (API key 20), versions 1-6, flexible from 4.
+
+Version 0 left Kafka with 4.0 (KIP-896).
+
+v2: the throttled client gets its answer before the pause (KIP-219).
+v3: TOPIC_DELETION_DISABLED may be answered (KIP-322).
+v4: compact encoding and tag sections (KIP-482).
+v5: error_message; THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
+v6: topics by name or by id (KIP-516).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Uuid

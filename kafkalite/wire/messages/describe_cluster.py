@@ -1,4 +1,10 @@
-"""DescribeCluster (API key 60), versions 0-2, all flexible."""
+"""DescribeCluster (API key 60), versions 0-2, all flexible.
+
+KIP-700.
+
+v1: endpoint_type: brokers 1 or controllers 2 (KIP-919).
+v2: fenced brokers are listed if asked for (KIP-1073).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int8, Int16, Int32

@@ -1,4 +1,12 @@
-"""DescribeConfigs (API key 32), versions 1-4, flexible from 4."""
+"""DescribeConfigs (API key 32), versions 1-4, flexible from 4.
+
+Version 0 left Kafka with 4.0 (KIP-896).
+
+v1: config_source and synonyms instead of is_default (KIP-226).
+v2: the throttled client gets its answer before the pause (KIP-219).
+v3: config_type and documentation (KIP-569).
+v4: compact encoding and tag sections (KIP-482).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int8, Int16, Int32

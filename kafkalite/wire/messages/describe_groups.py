@@ -1,4 +1,12 @@
-"""DescribeGroups (API key 15), versions 0-6, flexible from 5."""
+"""DescribeGroups (API key 15), versions 0-6, flexible from 5.
+
+v1: throttle_time_ms (KIP-124).
+v2: the throttled client gets its answer before the pause (KIP-219).
+v3: authorized_operations (KIP-430).
+v4: group_instance_id of members (KIP-345).
+v5: compact encoding and tag sections (KIP-482).
+v6: an unknown group is GROUP_ID_NOT_FOUND, before it was state Dead (KIP-1043).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32

@@ -1,4 +1,12 @@
-"""DescribeLogDirs (API key 35), versions 1-5, flexible from 2."""
+"""DescribeLogDirs (API key 35), versions 1-5, flexible from 2.
+
+KIP-113. Version 0 left Kafka with 4.0 (KIP-896).
+
+v2: compact encoding and tag sections (KIP-482).
+v3: top-level error_code (KIP-784).
+v4: total_bytes and usable_bytes of the volume (KIP-827).
+v5: is_cordoned (KIP-1066).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32, Int64

@@ -1,4 +1,7 @@
-"""DescribeTopicPartitions (API key 75), version 0, all flexible."""
+"""DescribeTopicPartitions (API key 75), version 0, all flexible.
+
+KIP-966. Metadata for topics with many partitions: a cursor goes on where a response ended.
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32, Uuid

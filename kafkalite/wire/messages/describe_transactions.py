@@ -1,4 +1,7 @@
-"""DescribeTransactions (API key 65), version 0, all flexible."""
+"""DescribeTransactions (API key 65), version 0, all flexible.
+
+KIP-664.
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Int64

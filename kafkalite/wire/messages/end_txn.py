@@ -1,4 +1,13 @@
-"""EndTxn (API key 26), versions 0-5, flexible from 3."""
+"""EndTxn (API key 26), versions 0-5, flexible from 3.
+
+KIP-98.
+
+v1: the throttled client gets its answer before the pause (KIP-219).
+v2: PRODUCER_FENCED may be answered (KIP-588).
+v3: compact encoding and tag sections (KIP-482).
+v4: TRANSACTION_ABORTABLE may be answered (KIP-890).
+v5: each transaction has an epoch of its own, which the response tells (KIP-890, part 2).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32, Int64

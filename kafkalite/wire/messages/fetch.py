@@ -1,4 +1,23 @@
-"""Fetch (API key 1), versions 4-18, flexible from 12."""
+"""Fetch (API key 1), versions 4-18, flexible from 12.
+
+The versions before 4 left Kafka with 4.0 (KIP-896).
+
+v5: log_start_offset of follower and leader (KIP-107).
+v6: KAFKA_STORAGE_ERROR may be answered (KIP-112).
+v7: sessions: what did not change is not repeated (KIP-227).
+v8: the throttled client gets its answer before the pause (KIP-219).
+v9: current_leader_epoch fences the request (KIP-320).
+v10: batches may be compressed by zstd (KIP-110).
+v11: rack_id and preferred_read_replica: reading from a near replica (KIP-392).
+v12: compact encoding and tag sections (KIP-482); last_fetched_epoch and diverging_epoch replace
+    a truncation request (KIP-595).
+v13: topic ids instead of names (KIP-516).
+v14: OFFSET_MOVED_TO_TIERED_STORAGE may be answered (KIP-405).
+v15: replica_state, with the follower's broker epoch, replaces replica_id (KIP-903).
+v16: the response may name addresses of current leaders (KIP-951).
+v17: replica_directory_id (KIP-853).
+v18: the follower tells which high_watermark it knows (KIP-1166).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int8, Int16, Int32, Int64, Uuid

@@ -1,4 +1,12 @@
-"""FindCoordinator (API key 10), versions 0-6, flexible from 3."""
+"""FindCoordinator (API key 10), versions 0-6, flexible from 3.
+
+v1: key_type: group 0 or transaction 1 (KIP-98); throttle_time_ms and error_message.
+v2: the throttled client gets its answer before the pause (KIP-219).
+v3: compact encoding and tag sections (KIP-482).
+v4: several keys in one request (KIP-699).
+v5: TRANSACTION_ABORTABLE may be answered (KIP-890).
+v6: key_type 2, share groups (KIP-932).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int8, Int16, Int32

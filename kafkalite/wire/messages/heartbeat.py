@@ -1,4 +1,10 @@
-"""Heartbeat (API key 12), versions 0-4, flexible from 4."""
+"""Heartbeat (API key 12), versions 0-4, flexible from 4.
+
+v1: throttle_time_ms (KIP-124).
+v2: the throttled client gets its answer before the pause (KIP-219).
+v3: group_instance_id (KIP-345).
+v4: compact encoding and tag sections (KIP-482).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32

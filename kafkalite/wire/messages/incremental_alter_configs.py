@@ -1,4 +1,9 @@
-"""IncrementalAlterConfigs (API key 44), versions 0-1, flexible from 1."""
+"""IncrementalAlterConfigs (API key 44), versions 0-1, flexible from 1.
+
+KIP-339. Sets, deletes, appends to or subtracts from single settings of a resource.
+
+v1: compact encoding and tag sections (KIP-482).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int8, Int16, Int32

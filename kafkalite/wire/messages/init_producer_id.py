@@ -1,4 +1,13 @@
-"""InitProducerId (API key 22), versions 0-5, flexible from 2."""
+"""InitProducerId (API key 22), versions 0-5, flexible from 2.
+
+KIP-98. Version 6 (two-phase commit, KIP-939) is not yet stable in Kafka 4.3.
+
+v1: the throttled client gets its answer before the pause (KIP-219).
+v2: compact encoding and tag sections (KIP-482).
+v3: a producer may go on with its id and epoch after an error (KIP-360).
+v4: PRODUCER_FENCED may be answered (KIP-588).
+v5: TRANSACTION_ABORTABLE may be answered (KIP-890).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Int64

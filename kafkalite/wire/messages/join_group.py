@@ -1,4 +1,15 @@
-"""JoinGroup (API key 11), versions 0-9, flexible from 6."""
+"""JoinGroup (API key 11), versions 0-9, flexible from 6.
+
+v1: rebalance_timeout_ms; before, session_timeout_ms served for it (KIP-62).
+v2: throttle_time_ms (KIP-124).
+v3: the throttled client gets its answer before the pause (KIP-219).
+v4: a first join without member id is answered with one, to be repeated (KIP-394).
+v5: group_instance_id (KIP-345).
+v6: compact encoding and tag sections (KIP-482).
+v7: the response has protocol_type, and protocol_name may be null (KIP-559).
+v8: reason (KIP-800).
+v9: skip_assignment: the leader rejoined, and the assignment stands (KIP-814).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32

@@ -1,4 +1,11 @@
-"""LeaveGroup (API key 13), versions 0-5, flexible from 4."""
+"""LeaveGroup (API key 13), versions 0-5, flexible from 4.
+
+v1: throttle_time_ms (KIP-124).
+v2: the throttled client gets its answer before the pause (KIP-219).
+v3: several members in one request, also by group_instance_id (KIP-345).
+v4: compact encoding and tag sections (KIP-482).
+v5: reason (KIP-800).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32

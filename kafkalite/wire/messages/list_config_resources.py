@@ -1,4 +1,8 @@
-"""ListConfigResources (API key 74), versions 0-1, all flexible."""
+"""ListConfigResources (API key 74), versions 0-1, all flexible.
+
+v0: as ListClientMetricsResources, lists nothing else (KIP-714).
+v1: resource_types; an empty list asks for all types (KIP-1142).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int8, Int16, Int32

@@ -1,4 +1,11 @@
-"""ListGroups (API key 16), versions 0-5, flexible from 3."""
+"""ListGroups (API key 16), versions 0-5, flexible from 3.
+
+v1: throttle_time_ms (KIP-124).
+v2: the throttled client gets its answer before the pause (KIP-219).
+v3: compact encoding and tag sections (KIP-482).
+v4: states_filter and group_state (KIP-518).
+v5: types_filter and group_type (KIP-848).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32

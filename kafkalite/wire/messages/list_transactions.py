@@ -1,4 +1,10 @@
-"""ListTransactions (API key 66), versions 0-2, all flexible."""
+"""ListTransactions (API key 66), versions 0-2, all flexible.
+
+KIP-664.
+
+v1: duration_filter (KIP-994).
+v2: transactional_id_pattern (KIP-1152).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Int64

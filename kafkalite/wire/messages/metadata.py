@@ -1,4 +1,20 @@
-"""Metadata (API key 3), versions 0-13, flexible from 9."""
+"""Metadata (API key 3), versions 0-13, flexible from 9.
+
+v0: an empty topic list asks for all topics.
+v1: null asks for all and an empty list for none; rack, controller_id, is_internal (KIP-4).
+v2: cluster_id (KIP-78).
+v3: throttle_time_ms (KIP-124).
+v4: allow_auto_topic_creation.
+v5: offline_replicas (KIP-112).
+v6: the throttled client gets its answer before the pause (KIP-219).
+v7: leader_epoch (KIP-320).
+v8: authorized operations of topics and cluster (KIP-430).
+v9: compact encoding and tag sections (KIP-482).
+v10: topic ids in the response; those of the request count from v12 on (KIP-516).
+v11: the cluster's authorized operations moved to DescribeCluster (KIP-700).
+v12: topics may be asked for by id, the name being null (KIP-516).
+v13: top-level error_code, for REBOOTSTRAP_REQUIRED (KIP-1102).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32, Uuid

@@ -1,4 +1,16 @@
-"""OffsetCommit (API key 8), versions 2-10, flexible from 8."""
+"""OffsetCommit (API key 8), versions 2-10, flexible from 8.
+
+The versions before 2 left Kafka with 4.0 (KIP-896).
+
+v3: throttle_time_ms (KIP-124).
+v4: the throttled client gets its answer before the pause (KIP-219).
+v5: retention_time_ms is gone: the broker's setting decides (KIP-211).
+v6: committed_leader_epoch (KIP-320).
+v7: group_instance_id (KIP-345).
+v8: compact encoding and tag sections (KIP-482).
+v9: usable by members of KIP-848 groups; GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH.
+v10: topic ids instead of names (KIP-848).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Int64, Uuid

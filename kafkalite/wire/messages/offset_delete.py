@@ -1,4 +1,7 @@
-"""OffsetDelete (API key 47), version 0, never flexible."""
+"""OffsetDelete (API key 47), version 0, never flexible.
+
+KIP-496.
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32

@@ -1,4 +1,17 @@
-"""OffsetFetch (API key 9), versions 1-10, flexible from 6."""
+"""OffsetFetch (API key 9), versions 1-10, flexible from 6.
+
+Version 0, which read from ZooKeeper, left Kafka with 4.0 (KIP-896).
+
+v2: null asks for all topics; top-level error_code (KIP-88).
+v3: throttle_time_ms (KIP-124).
+v4: the throttled client gets its answer before the pause (KIP-219).
+v5: committed_leader_epoch (KIP-320).
+v6: compact encoding and tag sections (KIP-482).
+v7: require_stable: offsets of open transactions are refused (KIP-447).
+v8: several groups in one request (KIP-709).
+v9: member_id and member_epoch of KIP-848 groups.
+v10: topic ids instead of names (KIP-848).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int16, Int32, Int64, Uuid

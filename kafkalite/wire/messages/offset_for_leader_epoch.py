@@ -1,4 +1,11 @@
-"""OffsetForLeaderEpoch (API key 23), versions 2-4, flexible from 4."""
+"""OffsetForLeaderEpoch (API key 23), versions 2-4, flexible from 4.
+
+KIP-101. The versions before 2 left Kafka with 4.0 (KIP-896).
+
+v2: current_leader_epoch fences the request (KIP-320); throttle_time_ms.
+v3: replica_id; consumers send -1 and see no further than the high watermark (KIP-392).
+v4: compact encoding and tag sections (KIP-482).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Int64

@@ -1,4 +1,18 @@
-"""Produce (API key 0), versions 3-13, flexible from 9."""
+"""Produce (API key 0), versions 3-13, flexible from 9.
+
+The versions before 3 left Kafka with 4.0 (KIP-896) but are still advertised.
+
+v4: KAFKA_STORAGE_ERROR may be answered (KIP-112).
+v5: the response has log_start_offset, so that a producer can tell retention from loss.
+v6: the throttled client gets its answer before the pause (KIP-219).
+v7: batches may be compressed by zstd (KIP-110).
+v8: the response names the records that were refused and why (KIP-467).
+v9: compact encoding and tag sections (KIP-482).
+v10: the response may name the current leader and its address (KIP-951).
+v11: TRANSACTION_ABORTABLE may be answered (KIP-890).
+v12: in a transaction, the partition is added to it by producing (KIP-890, part 2).
+v13: topic ids instead of names (KIP-516).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Int64, Uuid

@@ -1,4 +1,11 @@
-"""SyncGroup (API key 14), versions 0-5, flexible from 4."""
+"""SyncGroup (API key 14), versions 0-5, flexible from 4.
+
+v1: throttle_time_ms (KIP-124).
+v2: the throttled client gets its answer before the pause (KIP-219).
+v3: group_instance_id (KIP-345).
+v4: compact encoding and tag sections (KIP-482).
+v5: protocol_type and protocol_name, checked by both sides (KIP-559).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32

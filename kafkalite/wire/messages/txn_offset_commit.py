@@ -1,4 +1,14 @@
-"""TxnOffsetCommit (API key 28), versions 0-5, flexible from 3."""
+"""TxnOffsetCommit (API key 28), versions 0-5, flexible from 3.
+
+KIP-98.
+
+v1: the throttled client gets its answer before the pause (KIP-219).
+v2: committed_leader_epoch (KIP-320).
+v3: compact encoding and tag sections (KIP-482); member id and generation, so that a fenced
+    member cannot commit (KIP-447).
+v4: TRANSACTION_ABORTABLE may be answered (KIP-890).
+v5: the group is added to the transaction by committing (KIP-890, part 2).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Int16, Int32, Int64

@@ -1,4 +1,10 @@
-"""WriteTxnMarkers (API key 27), versions 1-2, all flexible."""
+"""WriteTxnMarkers (API key 27), versions 1-2, all flexible.
+
+KIP-98. Sent by a transaction coordinator to partition leaders. Version 0 left Kafka with 4.0
+(KIP-896).
+
+v2: transaction_version (KIP-1228).
+"""
 
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.primitives import Bool, Int8, Int16, Int32, Int64
