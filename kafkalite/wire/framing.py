@@ -40,6 +40,11 @@ class Framer:
         self._own_filled = 0
         self._lent: memoryview | None = None
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory of the frame in progress, if it has a buffer of its own; else 0."""
+        return 0 if self._own is None else len(self._own)
+
     def buffer(self) -> memoryview:
         """Return where the next bytes go; never empty; valid until `received`."""
         self._take_back()
