@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from compat_tests.cache import cached_dir, digest_of
 from compat_tests.toolchains import find_program, run_build
@@ -297,7 +297,7 @@ class ApacheBroker:
         self.stop()
         self._clean_up.close()
 
-    def __enter__(self) -> ApacheBroker:
+    def __enter__(self) -> Self:
         try:
             return self.start()
         except BaseException:

@@ -1,0 +1,30 @@
+"""Apache's Java client, 4.x and the last of 3.x, one Java machine each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, classpath, java_command
+from compat_tests.cache import cached_dir, digest_of
+from compat_tests.toolchains import find_program, run_build
+
+_SOURCE = Path(__file__).parent / "Driver.java"
+
+
+def classes_dir(version: str) -> Path:
+    """Return the folder of the driver compiled against a version's jars; compiles it if needed."""
+    jars = classpath(version)
+
+    def build(folder: Path) -> None:
+        options = ["-nowarn", "-proc:none", "-Xlint:-options", "-d", str(folder), "-cp", jars]
+        run_build([find_program("javac"), *options, str(_SOURCE)])
+
+    return cached_dir(f"java-driver/{version}-{digest_of(_SOURCE, jars)}", build)
+
+
+def command(version: str) -> list[str]:
+    """Return the command line of the driver, without the bootstrap address."""
+    return java_command(version, "Driver", extra_classpath=str(classes_dir(version)))
+
+
+VERSIONS = (KAFKA_4, KAFKA_3_9)
