@@ -3,8 +3,10 @@
 import struct
 from typing import Generic
 
+from kafkalite.wire.decoding import Decode, lower_decode
+from kafkalite.wire.encoding import Encode, lower_encode
 from kafkalite.wire.errors import MalformedMessage
-from kafkalite.wire.lowering import Chunk, Decode, Encode, lower_decode, lower_encode
+from kafkalite.wire.lowering import Chunk
 from kafkalite.wire.primitives import Buffer
 from kafkalite.wire.schema import AnyStructure, Message
 

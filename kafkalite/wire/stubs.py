@@ -46,14 +46,16 @@ def stub_of(module: ModuleType) -> str:
     body = "\n\n".join(blocks) + "\n\n" + "\n".join(constants) + "\n"
     bases = "Message, Structure" if "Message[" in body else "Structure"
     imports = [f"from kafkalite.wire.schema import {bases}"]
+    standard = []
     if "memoryview" in body:
-        imports.insert(0, "from kafkalite.wire.lowering import Sized")
+        standard.append("from collections.abc import Sized")
     for name in ("Codec", "Api"):
         if f"{name}[" in body:
             imports.insert(0, f"from kafkalite.wire.{name.lower()} import {name}")
     if "UUID" in body:
-        imports.insert(0, "from uuid import UUID\n")
-    return _HEADER + "\n" + "\n".join(imports) + "\n\n" + body
+        standard.append("from uuid import UUID")
+    blocks = ["\n".join(lines) for lines in (standard, imports) if lines]
+    return _HEADER + "\n" + "\n\n".join(blocks) + "\n\n" + body
 
 
 def _class_stub(record: type[Structure]) -> str:

@@ -1,9 +1,9 @@
 # Written by kafkalite.wire.stubs from the declarations; do not edit.
 
+from collections.abc import Sized
 from uuid import UUID
 
 from kafkalite.wire.api import Api
-from kafkalite.wire.lowering import Sized
 from kafkalite.wire.schema import Structure
 
 class PartitionProduceData(Structure):

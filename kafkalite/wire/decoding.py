@@ -1,0 +1,266 @@
+"""Writes decoders: see `lowering` for the method."""
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from construct import Construct, Struct
+
+from kafkalite.wire.errors import MalformedMessage
+from kafkalite.wire.lowering import CACHED_COUNT_MAX, SourceWriter, has_records
+from kafkalite.wire.primitives import (
+    ArrayLeaf,
+    NullableStruct,
+    RecordsLeaf,
+    StringLeaf,
+    TaggedFields,
+    UuidLeaf,
+    format_of,
+    read_unsigned_varint,
+    rest_of_varint,
+    size_min,
+    uuid_from_bytes,
+)
+from kafkalite.wire.schema import TAGGED_FIELDS, Structure
+
+Decode = Callable[[Any, int], Any]
+
+ELEMENTS_MAX: Final = 2**20
+"""Array elements in one message. Without a limit, 100 MiB of empty strings would become gigabytes
+of objects; with it, what a request can hold stays within about 300 MiB."""
+
+
+def lower_decode(message: Struct) -> Decode:
+    """Return decode(buffer, position) -> message.
+
+    It raises MalformedMessage, struct.error or IndexError on bad input, and ignores bytes after
+    the message as Kafka does.
+    """
+    writer = _DecodeWriter()
+    # Slices of bytes are cheaper than slices of a memoryview; but records must not be copied.
+    if has_records(message):
+        writer.line(1, "if type(b) is not memoryview: b = memoryview(b)")
+    else:
+        writer.line(1, "if type(b) is not bytes: b = bytes(b)")
+    writer.line(1, "end = len(b)")
+    writer.line(1, f"left = {ELEMENTS_MAX}")
+    writer.structure(message, 1, "x")
+    writer.line(1, "return x")
+    return writer.function("decode", "b, p", message.record.__name__)
+
+
+class _DecodeWriter(SourceWriter):
+    """Writes reads from buffer `b` at position `p`, of which `end` is the size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.after_run: list[str] = []
+        self.namespace.update(
+            new=object.__new__,
+            rest_of_varint=rest_of_varint,
+            refuse=_refuse_length,
+            too_many=_refuse_elements,
+            misfit=_refuse_tag,
+            uuid_from_bytes=uuid_from_bytes,
+            skip_tags=_skip_tags,
+            read_tag=_read_tag,
+        )
+
+    def structure(self, message: Struct, indent: int, target: str) -> None:
+        """Read a structure into a new object named `target`."""
+        record: type[Structure] = message.record
+        self.line(indent, f"{target} = new({self.bind('C', record)})")
+        read = {member.name for member in message.subcons if member.name != TAGGED_FIELDS}
+        for field in record.FIELDS:
+            if field.name not in read:
+                default = field.default_value()
+                source = "[]" if isinstance(default, list) else self.constant(default)
+                self.line(indent, f"{target}.{field.name} = {source}")
+        for member in message.subcons:
+            if member.name == TAGGED_FIELDS:
+                self.tags(member.subcon, record, indent, target)
+            else:
+                label = f"{record.__name__}.{member.name}"
+                self.leaf(member.subcon, indent, f"{target}.{member.name}", label)
+        self.flush(indent)
+
+    def constant(self, value: Any) -> str:
+        if value is None or isinstance(value, bool | int | str | bytes):
+            return repr(value)
+        return self.bind("default", value)
+
+    def flush(self, indent: int) -> None:
+        """Read the waiting run in one call."""
+        run, self.run = self.run, []
+        if len(run) == 1 and run[0][0] == "B":
+            self.line(indent, f"{run[0][1]} = b[p]; p += 1")
+        elif run:
+            fixed = struct.Struct(">" + "".join(fmt for fmt, _ in run))
+            targets = ", ".join(target for _, target in run)
+            unpack = self.bind("unpack", fixed.unpack_from)
+            self.line(indent, f"{targets}, = {unpack}(b, p); p += {fixed.size}")
+        for text in self.after_run:
+            self.line(indent, text)
+        self.after_run.clear()
+
+    def leaf(self, leaf: Construct, indent: int, target: str, label: str) -> None:
+        """Read one leaf into `target`; a fixed one only joins the run."""
+        if isinstance(leaf, UuidLeaf):
+            raw = self.name("u")
+            self.run.append(("16s", raw))
+            self.after_run.append(f"{target} = uuid_from_bytes({raw})")
+        elif fmt := format_of(leaf):
+            self.run.append((fmt, target))
+        elif isinstance(leaf, NullableStruct):
+            present = self.name("n")
+            self.run.append(("b", present))
+            self.flush(indent)
+            inner = self.name("x")
+            self.line(indent, f"if {present} < 0: {target} = None")
+            self.line(indent, "else:")
+            self.structure(leaf.struct, indent + 1, inner)
+            self.line(indent + 1, f"{target} = {inner}")
+        elif isinstance(leaf, Struct):
+            self.flush(indent)
+            inner = self.name("x")
+            self.structure(leaf, indent, inner)
+            self.line(indent, f"{target} = {inner}")
+        elif isinstance(leaf, ArrayLeaf):
+            self.array(leaf, indent, target, label)
+        else:
+            self.text(leaf, indent, target, label)
+
+    def length(self, leaf: Any, indent: int, label: str) -> str:
+        """Read a length prefix into a variable, -1 being null; return the variable."""
+        count = self.name("n")
+        if leaf.compact:
+            self.run.append(("B", count))
+            self.flush(indent)
+            self.line(indent, f"if {count} > 127: {count}, p = rest_of_varint(b, p, {count})")
+            self.line(indent, f"{count} -= 1")
+        else:
+            self.run.append((leaf.plain_prefix.fmtstr[1:], count))
+            self.flush(indent)
+        return count
+
+    def text(self, leaf: Construct, indent: int, target: str, label: str) -> None:
+        """Read a string, bytes or records."""
+        count = self.length(leaf, indent, label)
+        refusal = f"refuse({label!r}, {count}, end - p)"
+        if leaf.nullable:
+            self.line(indent, f"if {count} < 0: {target} = None")
+            self.line(indent, "else:")
+            indent += 1
+            self.line(indent, f"e = p + {count}")
+            self.line(indent, f"if e > end: {refusal}")
+        else:
+            self.line(indent, f"e = p + {count}")
+            self.line(indent, f"if {count} < 0 or e > end: {refusal}")
+        if isinstance(leaf, StringLeaf):
+            value = "str(b[p:e], 'utf-8', 'replace')"
+        else:
+            value = "b[p:e]" if isinstance(leaf, RecordsLeaf) else "bytes(b[p:e])"
+        self.line(indent, f"{target} = {value}; p = e")
+
+    def array(self, leaf: ArrayLeaf, indent: int, target: str, label: str) -> None:
+        """Read an array into a list."""
+        count = self.length(leaf, indent, label)
+        size = size_min(leaf.element)
+        scaled = count if size == 1 else f"{count} * {size}"
+        refusal = f"refuse({label!r}, {count}, end - p)"
+        if leaf.nullable:
+            self.line(indent, f"if {count} < 0: {target} = None")
+            self.line(indent, "else:")
+            indent += 1
+            self.line(indent, f"if {scaled} > end - p: {refusal}")
+        else:
+            self.line(indent, f"if {count} < 0 or {scaled} > end - p: {refusal}")
+        self.line(indent, f"left -= {count}")
+        self.line(indent, f"if left < 0: too_many({label!r})")
+        fmt = format_of(leaf.element)
+        if len(fmt) == 1:
+            unpackers = self.bind("unpackers", _Unpackers(fmt))
+            self.line(indent, f"{target} = list({unpackers}[{count}](b, p)); p += {scaled}")
+            return
+        elements, element = self.name("l"), self.name("x")
+        self.line(indent, f"{target} = {elements} = []")
+        self.line(indent, f"for _ in range({count}):")
+        if isinstance(leaf.element, Struct):
+            self.structure(leaf.element, indent + 1, element)
+        else:
+            self.leaf(leaf.element, indent + 1, element, label)
+            self.flush(indent + 1)
+        self.line(indent + 1, f"{elements}.append({element})")
+
+    def tags(self, tags: TaggedFields, record: type[Structure], indent: int, target: str) -> None:
+        """Read the tag section; only a structure that knows tags gets a function for it."""
+        count = self.name("n")
+        self.run.append(("B", count))
+        self.flush(indent)
+        if not tags.known:
+            self.line(indent, f"if {count}: p = skip_tags(b, p, end, {count})")
+            return
+        body = _DecodeWriter()
+        body.line(1, "if n > 127: n, p = rest_of_varint(b, p, n)")
+        body.line(1, f"left = {ELEMENTS_MAX}")
+        body.line(1, "for _ in range(n):")
+        body.line(2, "tag, p, tag_end = read_tag(b, p, end)")
+        word = "if"
+        for tag, member in tags.known.items():
+            label = f"{record.__name__}.{member.name}"
+            body.line(2, f"{word} tag == {tag}:")
+            body.leaf(member.subcon, 3, f"x.{member.name}", label)
+            body.flush(3)
+            body.line(3, f"if p != tag_end: misfit({label!r}, p - tag_end)")
+            word = "elif"
+        body.line(2, "else: p = tag_end")
+        body.line(1, "return p")
+        name = self.name("tags")
+        self.nested(name, "x, b, p, end, n", body)
+        self.line(indent, f"if {count}: p = {name}({target}, b, p, end, {count})")
+
+
+def _refuse_length(label: str, length: int, left: int) -> NoReturn:
+    if length < 0:
+        raise MalformedMessage(f"{label}: null where none is allowed")
+    raise MalformedMessage(f"{label}: length {length} does not fit the {left} bytes left")
+
+
+def _refuse_elements(label: str) -> NoReturn:
+    raise MalformedMessage(f"{label}: more than {ELEMENTS_MAX} array elements in one message")
+
+
+def _refuse_tag(label: str, excess: int) -> NoReturn:
+    raise MalformedMessage(f"{label}: ends {excess:+} bytes from the end of its tag")
+
+
+def _read_tag(buffer: Any, position: int, end: int) -> tuple[int, int, int]:
+    """Return (tag, first byte of its value, end of its value)."""
+    tag, position = read_unsigned_varint(buffer, position)
+    size, position = read_unsigned_varint(buffer, position)
+    if size > end - position:
+        _refuse_length(f"tag {tag}", size, end - position)
+    return tag, position, position + size
+
+
+def _skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
+    """Return the position after a tag section of which no tag is known (rule A13)."""
+    if count > 127:
+        count, position = rest_of_varint(buffer, position, count)
+    for _ in range(count):
+        _, _, position = _read_tag(buffer, position, end)
+    return position
+
+
+class _Unpackers(dict[int, Callable[..., tuple[Any, ...]]]):
+    """`unpack_from` for n numbers of one format, made when first needed."""
+
+    def __init__(self, fmt: str) -> None:
+        super().__init__()
+        self.fmt = fmt
+
+    def __missing__(self, count: int) -> Callable[..., tuple[Any, ...]]:
+        unpack = struct.Struct(f">{count}{self.fmt}").unpack_from
+        if count <= CACHED_COUNT_MAX:
+            self[count] = unpack
+        return unpack
