@@ -1,0 +1,86 @@
+"""A SparkSession that can talk to Kafka: right connector, right Java, quiet."""
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from kafkalite.pipeline.connector import cache_folder, connector_jars
+from kafkalite.pipeline.errors import PipelineError, plain_line
+from kafkalite.pipeline.installation import find_java, find_spark, launcher_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DEFAULTS = {
+    # Dates in archive paths must not depend on where the job ran.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # So that "123" stays the topic's name when an archive is read back.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+
+
+def spark_session(
+    *,
+    master: str = "local[*]",
+    application: str = "kafkalite",
+    settings: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """Return a running SparkSession with the Kafka connector of the installed Spark.
+
+    The connector is fetched on first use (about 11 MB) and found in the user's cache afterwards. A
+    session that already runs in this process is returned as it is if it has the connector.
+
+    Args:
+        master: any Spark master: ``local[4]``, ``spark://…``, ``yarn``, ``k8s://…``.
+        application: the name shown in a cluster's pages.
+        settings: Spark's own settings; they win over ours.
+
+    Raises:
+        PipelineError: PySpark, Java or the connector is missing, or Spark does not start.
+    """
+    spark_home = find_spark()
+    java = find_java(spark_home)
+    jars = connector_jars(spark_home, java)
+    values = session_settings(master, settings or {}, jars=[str(jar) for jar in jars])
+    if master.startswith("local"):
+        # Spark would run the python3 of PATH, which need not have this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["JAVA_HOME"] = str(launcher_home(java, cache_folder()))
+
+    # PySpark logs each analysis error as a page of JSON besides raising it.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName(application)
+    for name, value in values.items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise PipelineError(
+            f"Spark did not start with {java.origin}: {plain_line(error)}"
+        ) from error
+    return session
+
+
+def session_settings(
+    master: str, settings: Mapping[str, str], *, jars: list[str]
+) -> dict[str, str]:
+    """Return the settings of a new session: ours, then the caller's, with both lists of jars."""
+    logging_file = files("kafkalite.pipeline") / "log4j2.properties"
+    values = dict(_DEFAULTS)
+    values["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={logging_file}"
+    if master.startswith("local"):
+        # Spark's 200 shuffle partitions cost a local run seconds per micro-batch for nothing.
+        values["spark.sql.shuffle.partitions"] = str(max(2, os.cpu_count() or 2))
+        values["spark.driver.host"] = values["spark.driver.bindAddress"] = "127.0.0.1"
+    values.update(settings)
+    given = [jar for jar in settings.get("spark.jars", "").split(",") if jar]
+    values["spark.jars"] = ",".join([*given, *jars])
+    return values
