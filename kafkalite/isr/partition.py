@@ -84,6 +84,11 @@ class Partition:
         high_watermark = self.log.log_end_offset
         return high_watermark if unstable is None else min(unstable, high_watermark)
 
+    @property
+    def max_batch_bytes(self) -> int:
+        """Largest batch that `append` takes (`max.message.bytes`)."""
+        return self.log.config.max_message_bytes
+
     def append(
         self,
         records: bytearray | memoryview,
@@ -137,8 +142,7 @@ class Partition:
             offset, max_bytes=max_bytes, upper=upper, min_one_batch=min_one_batch
         )
         if committed:
-            region_is_empty = len(result.region) == 0 or stable == log.log_start_offset
-            result.aborted = [] if region_is_empty else log.aborted_transactions(offset, stable)
+            result.aborted = log.aborted_transactions(offset, stable) if result.region else []
         return result
 
     def list_offset(self, timestamp: int, isolation: IsolationLevel) -> tuple[int, int, int]:
