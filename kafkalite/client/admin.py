@@ -10,7 +10,7 @@ from kafkalite.client.connection import Connection
 from kafkalite.client.errors import ClientError, check, error_of
 from kafkalite.client.offsets import by_topic
 from kafkalite.types import TopicPartition
-from kafkalite.wire.errors import KafkaError
+from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages import alter_configs as replacing
 from kafkalite.wire.messages.create_partitions import (
     CREATE_PARTITIONS,
@@ -185,6 +185,11 @@ def delete_records(
         for topic in answer.topics:
             for result in topic.partitions:
                 place = TopicPartition(topic.name, result.partition_index)
+                if result.error_code == ErrorCode.POLICY_VIOLATION:
+                    raise KafkaError(
+                        ErrorCode.POLICY_VIOLATION,
+                        f"{place}: the topic's cleanup.policy is not delete",
+                    )
                 check(result.error_code, str(place))
                 beginnings[place] = result.low_watermark
     return beginnings

@@ -1,0 +1,1 @@
+"""The command line: `kafkalite serve`, and commands that talk to any Kafka cluster."""

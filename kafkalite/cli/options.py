@@ -1,0 +1,88 @@
+"""What several commands have in common: how the cluster is reached, and NAME=VALUE pairs."""
+
+import functools
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+import click
+
+from kafkalite.client.cluster import Client
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+CLIENT_ID = "kafkalite-cli"
+
+
+def with_cluster(
+    command: Callable[Concatenate[Client, Parameters], Result],
+) -> Callable[..., Result]:
+    """Give a command the options that name a cluster, and a `Client` of it as first argument."""
+
+    @click.option(
+        "-b",
+        "--bootstrap",
+        "--bootstrap-server",
+        "bootstrap",
+        default="127.0.0.1:9092",
+        show_default=True,
+        envvar="KAFKALITE_BOOTSTRAP",
+        show_envvar=True,
+        metavar="HOST:PORT",
+        help="A broker of the cluster, or several with commas.",
+    )
+    @click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0.1),
+        default=30,
+        show_default=True,
+        metavar="SECONDS",
+        help="Give up on a cluster that does not answer.",
+    )
+    @functools.wraps(command)
+    def wrapper(
+        bootstrap: str, timeout_s: float, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Result:
+        timeout_ms = int(timeout_s * 1000)
+        with Client(bootstrap, client_id=CLIENT_ID, timeout_ms=timeout_ms) as client:
+            return command(client, *args, **kwargs)
+
+    return wrapper
+
+
+def json_option(command: Callable[..., Result]) -> Callable[..., Result]:
+    """Give a command `--json`, for programs that read its output."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(
+        command
+    )
+
+
+def pairs(
+    _context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
+    """Turn the values of a repeated NAME=VALUE option into a dict; a click callback."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param=parameter)
+        found[name.strip()] = value.strip()
+    return found
+
+
+def partition_list(
+    _context: click.Context, parameter: click.Parameter, text: str | None
+) -> list[int] | None:
+    """Turn `0,3,5-7` into partition numbers, ascending; a click callback."""
+    if text is None:
+        return None
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise click.BadParameter(
+                f"{text!r} is no list of partitions such as 0,3,5-7.", param=parameter
+            )
+        numbers.update(range(int(first), int(last if dash else first) + 1))
+    return sorted(numbers)
