@@ -89,12 +89,20 @@ class _Index:
         assert buffer is not None
         size = self.entry.size
         zeros = bytes(size)
-        count = self.entry_count
-        # The first entry may be all zeros by right (offset 0 at position 0 is never written, but
-        # timestamp 0 may be).
-        while count > 1 and buffer[(count - 1) * size : count * size] == zeros:
-            count -= 1
-        self.entry_count = count
+        last = (self.entry_count - 1) * size
+        if last < size or buffer[last : last + size] != zeros:
+            return
+        # The first entry may be zeros by right (a record from 1970); no later one can, and none
+        # of them is followed by anything else.
+        low, high = 1, self.entry_count
+        while low < high:
+            middle = (low + high) // 2
+            if buffer[middle * size : middle * size + size] == zeros:
+                high = middle
+            else:
+                low = middle + 1
+        self.entry_count = low
+        self._written = low * size
 
     def _writable(self) -> bytearray:
         buffer = self._load()
@@ -166,13 +174,11 @@ class _Index:
     @property
     def has_enough_to_write(self) -> bool:
         """Whether `write_pending` is worth its system calls."""
-        buffer = self._buffer
-        return buffer is not None and len(buffer) - self._written >= WRITE_BYTES
+        return self.entry_count * self.entry.size - self._written >= WRITE_BYTES
 
     def release(self) -> None:
         """Give the memory back (written entries are read again when asked for)."""
-        buffer = self._buffer
-        if buffer is not None and len(buffer) == self._written and self._written:
+        if self._written and self._written == self.entry_count * self.entry.size:
             self._buffer = None
 
 

@@ -1,0 +1,44 @@
+"""A region is a promise of bytes."""
+
+import os
+
+import pytest
+
+from kafkalite.log.disk import OsDisk
+from kafkalite.log.region import EMPTY_REGION, FileRegion
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = OsDisk().open(f"{tmp_path}/a", create=True)
+    file.append(b"0123456789")
+    return file
+
+
+def test_a_region_reads_its_bytes(file):
+    region = FileRegion(file, 2, 5)
+    assert len(region) == 5
+    assert region.read() == b"23456"
+    assert region.fileno() == file.fileno()
+    assert "position=2" in repr(region)
+
+
+def test_a_region_of_a_removed_file_can_still_be_read(file, tmp_path):
+    region = FileRegion(file, 0, 10)
+    os.unlink(tmp_path / "a")
+    del file
+    assert region.read() == b"0123456789"
+
+
+def test_a_region_that_came_up_short_raises(file):
+    region = FileRegion(file, 2, 5)
+    file.truncate(4)
+    with pytest.raises(OSError, match="2 are left"):
+        region.read()
+
+
+def test_the_empty_region_has_no_bytes_and_no_file():
+    assert len(EMPTY_REGION) == 0
+    assert EMPTY_REGION.read() == b""
+    with pytest.raises(OSError):
+        EMPTY_REGION.fileno()
