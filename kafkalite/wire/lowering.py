@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from construct import Construct, Renamed, Struct
 
-from kafkalite.wire.primitives import ArrayLeaf, RecordsLeaf
+from kafkalite.wire.primitives import ArrayLeaf, NullableStruct, RecordsLeaf
 
 Chunk = bytes | bytearray | memoryview | Sized
 """A piece of an encoded message. What is not bytes-like was given as records (a file region)."""
@@ -32,6 +32,8 @@ def has_records(construct: Construct) -> bool:
         return has_records(construct.subcon)
     if isinstance(construct, ArrayLeaf):
         return has_records(construct.element)
+    if isinstance(construct, NullableStruct):
+        return has_records(construct.struct)
     if isinstance(construct, Struct):
         return any(has_records(member) for member in construct.subcons)
     return isinstance(construct, RecordsLeaf)

@@ -171,6 +171,7 @@ class Structure:
     FIELDS: ClassVar[tuple[Field, ...]] = ()
     RECORD: ClassVar[type["Structure"]]
     """The class itself, also on the frozen twin that serves as a default."""
+    DEFAULT: ClassVar["Structure"]
 
     def __init__(self, **values: Any) -> None:
         # Code for 180 classes would cost a broker 30 ms at its start, so each class makes its own
@@ -186,14 +187,14 @@ class Structure:
         A field of structure type holds it until another instance is assigned: Fetch has three of
         them per partition, and making them afresh would cost more than encoding the partition.
         """
-        existing = cls.__dict__.get("DEFAULT")
-        if existing is None:
-            frozen = type(cls.__name__, (cls,), {"__slots__": (), "__setattr__": _refuse_to_change})
-            existing = object.__new__(frozen)
-            for field in cls.FIELDS:
-                object.__setattr__(existing, field.name, field.default_value())
-            cls.DEFAULT = existing  # type: ignore[attr-defined]
-        return existing  # type: ignore[no-any-return]
+        record = cls.RECORD
+        if "DEFAULT" not in record.__dict__:
+            twin = {"__slots__": (), "__setattr__": _refuse_to_change}
+            default: Structure = object.__new__(type(record.__name__, (record,), twin))
+            for field in record.FIELDS:
+                object.__setattr__(default, field.name, field.default_value())
+            record.DEFAULT = default
+        return record.DEFAULT
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure) or other.RECORD is not self.RECORD:

@@ -109,5 +109,5 @@ def main() -> None:
             Path(module.__file__).with_suffix(".pyi").write_text(text)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # pragma: no cover - what it calls is tested
     main()
