@@ -1,0 +1,1 @@
+"""What the drivers of the Go clients share; a driver is built from it and the client's folder."""

@@ -1,0 +1,1 @@
+"""segmentio/kafka-go."""
