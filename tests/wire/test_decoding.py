@@ -1,17 +1,21 @@
 """What decoders give out, and what they refuse."""
 
+from uuid import UUID
+
 import pytest
 
 from kafkalite.wire.codec import Codec
+from kafkalite.wire.decoding import ELEMENTS_MAX
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.messages.produce import PRODUCE, PartitionProduceData, ProduceRequest
 from kafkalite.wire.messages.produce import TopicProduceData as Topic
-from kafkalite.wire.primitives import Int8, Int32
+from kafkalite.wire.primitives import Int8, Int32, Uuid
 from kafkalite.wire.schema import (
     ArrayOf,
     Bytes,
     Records,
     String,
+    default,
     nullable,
     optional,
     since,
@@ -120,3 +124,46 @@ def test_a_tag_of_the_wrong_size_is_refused_by_name():
 def test_a_message_cut_short_is_refused_with_its_version():
     with pytest.raises(MalformedMessage, match="Made v0 is cut short"):
         codec("size" / Int32).decode(0, b"\0\0")
+
+
+def test_arrays_of_all_kinds_of_elements_are_read():
+    inner = structure("Inner", "name" / String)
+    message = codec(
+        "numbers" / ArrayOf(Int32), "ids" / ArrayOf(Uuid), "inners" / nullable(ArrayOf(inner))
+    )
+    raw = b"\0\0\0\2\0\0\0\1\0\0\0\2" + b"\0\0\0\1" + bytes(15) + b"\5" + b"\0\0\0\1\0\1n"
+    expected = message.record(numbers=[1, 2], ids=[UUID(int=5)], inners=[inner(name="n")])
+    assert message.decode(0, raw) == expected
+
+
+@pytest.mark.parametrize("count", [0, 64, 65, 70_000])
+def test_arrays_of_numbers_have_any_length(count):
+    message = codec("numbers" / ArrayOf(Int8))
+    raw = count.to_bytes(4, "big") + b"\3" * count
+    assert message.decode(0, raw).numbers == [3] * count
+
+
+def test_a_nested_structure_is_read_in_place():
+    inner = structure("Inner", "a" / Int8)
+    message = codec("inner" / default(inner, None), "cursor" / optional(inner), "z" / Int8)
+    assert message.decode(0, b"\1\xff\2") == message.record(inner=inner(a=1), z=2)
+    assert message.decode(0, b"\1\1\5\2") == message.record(
+        inner=inner(a=1), cursor=inner(a=5), z=2
+    )
+
+
+def test_what_the_version_lacks_holds_its_default():
+    inner = structure("Inner", "a" / Int8)
+    message = codec(
+        "id" / since(1, Uuid), "inner" / since(1, tagged(0, inner)), "raw" / since(1, Bytes)
+    )
+    decoded = message.decode(0, b"")
+    assert decoded == message.record()
+    assert decoded.inner is inner.default_instance()
+
+
+def test_elements_are_limited():
+    message = codec("numbers" / ArrayOf(Int8))
+    count = ELEMENTS_MAX + 1
+    with pytest.raises(MalformedMessage, match=r"Made.numbers: more than 1048576 array elements"):
+        message.decode(0, count.to_bytes(4, "big") + bytes(count))

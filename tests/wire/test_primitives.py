@@ -85,6 +85,7 @@ def test_a_megabyte_of_continuation_bits_is_refused_at_once():
         (ArrayLeaf(Int16, **COMPACT), [1, 2], b"\3\0\1\0\2"),
         (ArrayLeaf(Int16, compact=True, nullable=True), None, b"\0"),
         (NullableStruct(Struct("a" / Int8)), None, b"\xff"),
+        (NullableStruct(Struct("a" / Int8)), {"a": 5}, b"\1\5"),
     ],
 )
 def test_leaves_have_kafkas_bytes(leaf, value, raw):
