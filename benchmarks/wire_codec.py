@@ -3,8 +3,10 @@
 python benchmarks/wire_codec.py
 """
 
+import os
 import subprocess
 import sys
+import tempfile
 import time
 
 from kafkalite.wire.messages import fetch, metadata, produce
@@ -84,9 +86,14 @@ def produce_response():
 
 
 def import_ms():
+    """Return the best import time with the bytecode cached, as it is when installed."""
     code = "import time; t = time.perf_counter(); import kafkalite.wire.messages; "
     code += "print((time.perf_counter() - t) * 1000)"
-    runs = (subprocess.run([sys.executable, "-c", code], capture_output=True) for _ in range(5))
+    with tempfile.TemporaryDirectory() as cache:
+        variables = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": cache}
+        environment = {**os.environ, **variables}
+        command = [sys.executable, "-c", code]
+        runs = [subprocess.run(command, env=environment, capture_output=True) for _ in range(6)]
     return min(float(run.stdout) for run in runs)
 
 
