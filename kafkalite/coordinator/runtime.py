@@ -1,0 +1,417 @@
+"""Runs the shards of internal topics: loads them by replay, appends, answers, keeps their time.
+
+It knows nothing of groups or transactions: it is handed a `ShardKind` for each internal topic.
+Everything but loading and waiting is synchronous. On a single node the high watermark passes with
+the append, so an event is decided, written, replayed and answered without a task switch.
+"""
+
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from kafkalite.clock import Clock
+from kafkalite.coordinator.partition import CoordinatorPartition, replay_log
+from kafkalite.coordinator.records import encode_batches
+from kafkalite.coordinator.shard import Now, Result, ShardKind, Ticket, partition_for
+from kafkalite.coordinator.slot import Parked, Slot, SlotState
+from kafkalite.log.validate import AppendOrigin
+from kafkalite.types import TopicPartition
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.records import control_batch
+
+logger = logging.getLogger("kafkalite.coordinator")
+
+DEFAULT_WRITE_TIMEOUT_MS = 5_000
+"""Default of offsets.commit.timeout.ms."""
+
+_UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
+CLIENT_ERRORS: Mapping[ErrorCode, ErrorCode] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: _UNAVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: _UNAVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _UNAVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: _UNAVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+}
+"""What clients are told where the internal topic cannot be written (rule 148); other codes as they
+are. Clients act on the codes of coordinators, not on those of a partition they never asked for."""
+
+
+@dataclass(slots=True, eq=False)
+class _Watch:
+    """Somebody who waits for a shard to get into some state."""
+
+    topic: str
+    key: str
+    predicate: Callable[[Any], bool]
+    event: trio.Event
+
+
+class CoordinatorRuntime:
+    """All shards that this broker leads."""
+
+    def __init__(
+        self,
+        kinds: Iterable[ShardKind],
+        clock: Clock,
+        *,
+        write_timeout_ms: int = DEFAULT_WRITE_TIMEOUT_MS,
+    ) -> None:
+        self._kinds = {kind.topic: kind for kind in kinds}
+        self._clock = clock
+        self._write_timeout_ms = write_timeout_ms
+        self._slots: dict[str, dict[int, Slot]] = {topic: {} for topic in self._kinds}
+        self._partition_counts: dict[str, int] = {}
+        self._next_ticket = 0
+        self._alarm = trio.Event()
+        self._alarm_ms: float = 0
+        self._to_load: deque[Slot] = deque()
+        self._load_wanted = trio.Event()
+        self._watches: list[_Watch] = []
+
+    # --- Requests -------------------------------------------------------------------------------
+
+    def coordinates(self, topic: str) -> bool:
+        """Whether there is a coordinator for this internal topic at all."""
+        return topic in self._kinds
+
+    def handle(self, topic: str, key: str, event: object) -> Any:
+        """Have the shard of `key` decide about an event; return its answer, or `Parked`.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS (rule 124), or what the shard
+                or its log answers.
+        """
+        return self._handle(self._slot(topic, key), event)
+
+    def handle_all(self, topic: str, event: object) -> list[Any]:
+        """Have each shard of a topic that is led here decide about an event.
+
+        Raises:
+            KafkaError: COORDINATOR_LOAD_IN_PROGRESS if one of them is not ready.
+        """
+        slots = [slot for slot in self._slots[topic].values() if slot.state is not SlotState.GONE]
+        return [self._handle(self._ready(slot), event) for slot in slots]
+
+    def end_transaction(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        committed: bool,
+    ) -> int:
+        """Write a transaction marker to a shard's partition and replay it (rules 110, 119).
+
+        Returns:
+            The offset (exclusive) that the high watermark must reach before it counts.
+
+        Raises:
+            KafkaError: as `handle`.
+        """
+        slot = self._slots[topic_partition.topic].get(topic_partition.partition)
+        if slot is None:
+            raise _gone(topic_partition)
+        self._ready(slot)
+        now = self._now()
+        marker = control_batch(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            is_commit=committed,
+            timestamp_ms=now.wall_ms,
+        )
+        try:
+            info = slot.partition.append(
+                marker, now_ms=now.wall_ms, origin=AppendOrigin.COORDINATOR
+            )
+        except KafkaError as error:
+            raise self._refused(slot, error) from error
+        slot.written_end = info.last_offset + 1
+        slot.core.replay_marker(producer_id, committed=committed)
+        self._look_again()
+        return slot.written_end
+
+    def on_disconnect(self, connection_id: int) -> None:
+        """Tell the shards that a client went away, if they care."""
+        for topic, kind in self._kinds.items():
+            event = kind.event_for_disconnect(connection_id)
+            if event is not None:
+                self._tell(topic, event)
+
+    def on_topics_deleted(self, names: Iterable[str]) -> None:
+        """Tell the shards that topics are gone."""
+        deleted = [*names]
+        for topic, kind in self._kinds.items():
+            event = kind.event_for_deleted_topics(deleted)
+            if event is not None:
+                self._tell(topic, event)
+
+    # --- Leadership -----------------------------------------------------------------------------
+
+    def set_leaderships(
+        self, topic: str, partition_count: int, led: Mapping[int, CoordinatorPartition]
+    ) -> None:
+        """Make the shards those of the partitions led here; the rest answer NOT_COORDINATOR.
+
+        A shard whose partition object is the same stays as it is. One whose log is empty is ready
+        at once, others are loaded by `run`.
+        """
+        self._partition_counts[topic] = partition_count
+        slots = self._slots[topic]
+        for index in [*slots]:
+            if led.get(index) is not slots[index].partition:
+                slots.pop(index).close()
+        for index, partition in led.items():
+            if index not in slots:
+                slots[index] = self._open(TopicPartition(topic, index), partition)
+
+    def is_loading(self) -> bool:
+        """Whether some shard is not ready yet."""
+        return any(
+            slot.state is SlotState.LOADING
+            for slots in self._slots.values()
+            for slot in slots.values()
+        )
+
+    # --- Time -----------------------------------------------------------------------------------
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep the shards' time and load them, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._load_shards)
+            nursery.start_soon(self._keep_time)
+            task_status.started()
+
+    def tick(self) -> int | None:
+        """Fire what is due; return the monotonic time of the next deadline, None without any."""
+        now = self._now()
+        deadlines = []
+        for slot in [slot for slots in self._slots.values() for slot in slots.values()]:
+            while slot.state is SlotState.ACTIVE:
+                deadline_ms = slot.core.next_deadline_ms()
+                if deadline_ms is None or deadline_ms > now.monotonic_ms:
+                    break
+                self._process(slot, slot.core.on_time(now), now)
+            slot.on_time(now.monotonic_ms)
+            deadlines.append(slot.next_deadline_ms())
+            if slot.state is SlotState.ACTIVE:
+                deadlines.append(slot.core.next_deadline_ms())
+        return min((at for at in deadlines if at is not None), default=None)
+
+    async def wait_until(self, topic: str, key: str, predicate: Callable[[Any], bool]) -> None:
+        """Return when the shard of `key` is there and `predicate(shard)` holds.
+
+        Looked at after every event, so nothing is polled. Waits for ever if it never holds: the
+        caller sets the deadline.
+        """
+        if self._holds(topic, key, predicate):
+            return
+        watch = _Watch(topic, key, predicate, trio.Event())
+        self._watches.append(watch)
+        try:
+            await watch.event.wait()
+        finally:
+            self._watches.remove(watch)
+
+    # --- Deciding -------------------------------------------------------------------------------
+
+    def _handle(self, slot: Slot, event: object) -> Any:
+        now = self._now()
+        self._next_ticket = ticket = Ticket(self._next_ticket + 1)
+        result = slot.core.handle(event, ticket, now)
+        answer = self._process(slot, result, now, ticket)
+        self._wake_by(slot.core.next_deadline_ms())
+        return answer
+
+    def _process(
+        self, slot: Slot, result: Result, now: Now, own_ticket: Ticket | None = None
+    ) -> Any:
+        """Write a result's records, then answer; return the answer to `own_ticket`, or `Parked`.
+
+        Raises:
+            KafkaError: the refusal of `own_ticket`.
+        """
+        replies = result.replies
+        if result.records:
+            try:
+                self._write(slot, result, now)
+            except KafkaError as error:
+                refusal = self._refused(slot, error)
+                replies = [(ticket, refusal) for ticket, _ in replies]
+        answer: Any = None
+        is_answered = own_ticket is None
+        if slot.written_end > slot.partition.high_watermark and slot.state is SlotState.ACTIVE:
+            deadline_ms = now.monotonic_ms + self._write_timeout_ms
+            slot.hold_back(replies, deadline_ms)
+            self._wake_by(deadline_ms)
+        else:
+            for ticket, message in replies:
+                if ticket == own_ticket:
+                    answer = message
+                    is_answered = True
+                else:
+                    slot.deliver(ticket, message)
+        if self._watches:
+            self._look_again()
+        if not is_answered:
+            assert own_ticket is not None
+            if slot.state is SlotState.GONE:
+                raise _gone(slot.topic_partition)
+            answer = slot.park(own_ticket)
+        elif isinstance(answer, KafkaError):
+            raise answer
+        return answer
+
+    def _write(self, slot: Slot, result: Result, now: Now) -> None:
+        """Append a result's records and replay them, batch by batch."""
+        partition, core = slot.partition, slot.core
+        for batch in encode_batches(
+            result,
+            slot.kind.codec,
+            timestamp_ms=now.wall_ms,
+            max_batch_bytes=partition.max_batch_bytes,
+        ):
+            info = partition.append(batch.data, now_ms=now.wall_ms, origin=AppendOrigin.COORDINATOR)
+            slot.written_end = info.last_offset + 1
+            for offset, record in enumerate(batch.records, info.first_offset):
+                record.offset = offset
+                record.producer_id = result.producer_id
+                core.replay(record)
+
+    def _refused(self, slot: Slot, error: KafkaError) -> KafkaError:
+        """Return what clients are told of a failed append; without a log, begin anew."""
+        code = CLIENT_ERRORS.get(error.code, error.code)
+        logger.warning("%s: could not write: %s", slot.topic_partition, error)
+        if code is ErrorCode.NOT_COORDINATOR and slot.state is SlotState.ACTIVE:
+            topic, index = slot.topic_partition
+            slot.close()
+            self._slots[topic][index] = self._open(slot.topic_partition, slot.partition)
+        return KafkaError(code, f"{slot.topic_partition}: {error.message or error.code.name}")
+
+    def _tell(self, topic: str, event: object) -> None:
+        for slot in [*self._slots[topic].values()]:
+            if slot.state is SlotState.LOADING:
+                slot.missed.append(event)
+            elif slot.state is SlotState.ACTIVE:
+                self._handle_quietly(slot, event)
+
+    def _handle_quietly(self, slot: Slot, event: object) -> None:
+        try:
+            answer = self._handle(slot, event)
+        except KafkaError:
+            return  # logged where it happened; nobody asked
+        if isinstance(answer, Parked):
+            answer.forget()
+
+    # --- Looking up -----------------------------------------------------------------------------
+
+    def _slot(self, topic: str, key: str) -> Slot:
+        count = self._partition_counts.get(topic)
+        index = -1 if count is None else partition_for(key, count)
+        slot = self._slots[topic].get(index)
+        if slot is None:
+            raise _gone(TopicPartition(topic, index))
+        return self._ready(slot)
+
+    def _ready(self, slot: Slot) -> Slot:
+        if slot.state is SlotState.LOADING:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{slot.topic_partition} is being loaded"
+            )
+        if slot.state is SlotState.GONE:
+            raise _gone(slot.topic_partition)
+        return slot
+
+    def _now(self) -> Now:
+        return Now(self._clock.monotonic_ms(), self._clock.wall_ms())
+
+    # --- Loading --------------------------------------------------------------------------------
+
+    def _open(self, topic_partition: TopicPartition, partition: CoordinatorPartition) -> Slot:
+        kind = self._kinds[topic_partition.topic]
+        core = kind.new_shard(topic_partition.partition)
+        slot = Slot(topic_partition, kind, partition, core)
+        partition.watch(slot.on_progress)
+        if partition.log_start_offset == partition.log_end_offset:
+            self._activate(slot)
+        else:
+            self._to_load.append(slot)
+            self._load_wanted.set()
+        return slot
+
+    def _activate(self, slot: Slot) -> None:
+        slot.state = SlotState.ACTIVE
+        slot.written_end = slot.partition.log_end_offset
+        now = self._now()
+        self._process(slot, slot.core.on_loaded(now), now)
+        self._wake_by(slot.core.next_deadline_ms())
+        for event in slot.missed:
+            self._handle_quietly(slot, event)
+        slot.missed.clear()
+        self._look_again()
+
+    async def _load_shards(self) -> None:
+        """Load each shard that wants to be, in a task of its own: one may have to wait."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                while self._to_load:
+                    nursery.start_soon(self._load, self._to_load.popleft())
+                self._load_wanted = trio.Event()
+                await self._load_wanted.wait()
+
+    async def _load(self, slot: Slot) -> None:
+        try:
+            count = await replay_log(
+                slot.partition,
+                slot.kind.codec,
+                slot.core,
+                is_wanted=lambda: slot.state is SlotState.LOADING,
+            )
+        except KafkaError:
+            # Without its state a coordinator would say what is not so.
+            logger.exception("%s: could not be loaded", slot.topic_partition)
+            slot.close()
+            return
+        if slot.state is SlotState.LOADING:
+            logger.info("%s: loaded %d records", slot.topic_partition, count)
+            self._activate(slot)
+
+    async def _keep_time(self) -> None:
+        while True:
+            next_ms = self.tick()
+            self._alarm = trio.Event()
+            self._alarm_ms = math.inf if next_ms is None else next_ms
+            delay_ms = self._alarm_ms - self._clock.monotonic_ms()
+            with trio.move_on_after(max(delay_ms, 0) / 1000):
+                await self._alarm.wait()
+
+    def _wake_by(self, deadline_ms: int | None) -> None:
+        if deadline_ms is not None and deadline_ms < self._alarm_ms:
+            self._alarm_ms = deadline_ms
+            self._alarm.set()
+
+    # --- Watching -------------------------------------------------------------------------------
+
+    def _look_again(self) -> None:
+        for watch in self._watches:
+            if self._holds(watch.topic, watch.key, watch.predicate):
+                watch.event.set()
+
+    def _holds(self, topic: str, key: str, predicate: Callable[[Any], bool]) -> bool:
+        count = self._partition_counts.get(topic)
+        slot = None if count is None else self._slots[topic].get(partition_for(key, count))
+        return slot is not None and slot.state is SlotState.ACTIVE and predicate(slot.core)
+
+
+def _gone(topic_partition: TopicPartition) -> KafkaError:
+    return KafkaError(
+        ErrorCode.NOT_COORDINATOR, f"{topic_partition} is not coordinated by this broker"
+    )

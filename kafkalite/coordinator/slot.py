@@ -1,0 +1,162 @@
+"""One shard with its partition, and the requests that wait for it."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import trio
+
+from kafkalite.coordinator.partition import CoordinatorPartition
+from kafkalite.coordinator.shard import Shard, ShardKind, Ticket
+from kafkalite.types import TopicPartition
+from kafkalite.wire.errors import ErrorCode, KafkaError
+
+Replies = Sequence[tuple[Ticket, object]]
+
+
+class Parked:
+    """An answer that is not there yet."""
+
+    __slots__ = ("_answer", "_event", "_ticket", "_waiting")
+
+    def __init__(self, ticket: Ticket, waiting: "dict[Ticket, Parked]") -> None:
+        self._ticket = ticket
+        self._waiting = waiting
+        self._event = trio.Event()
+        self._answer: object = None
+
+    async def wait(self) -> Any:
+        """Return the answer; who is cancelled is forgotten, and its answer dropped.
+
+        The shard gives every parked request a deadline, so there is none here.
+
+        Raises:
+            KafkaError: the answer is a refusal.
+        """
+        try:
+            await self._event.wait()
+        finally:
+            self.forget()
+        if isinstance(self._answer, KafkaError):
+            raise self._answer
+        return self._answer
+
+    def forget(self) -> None:
+        """Drop the answer when it comes: nobody waits for it."""
+        self._waiting.pop(self._ticket, None)
+
+    def answer(self, message: object) -> None:
+        """Give the answer."""
+        self._answer = message
+        self._event.set()
+
+
+class SlotState(Enum):
+    """Whether a shard can be asked."""
+
+    LOADING = "loading"
+    """Its log is being replayed: COORDINATOR_LOAD_IN_PROGRESS."""
+
+    ACTIVE = "active"
+    """It answers."""
+
+    GONE = "gone"
+    """This broker no longer leads the partition: NOT_COORDINATOR."""
+
+
+@dataclass(slots=True)
+class _Behind:
+    """Replies that leave when the high watermark has reached `required_offset`."""
+
+    required_offset: int
+    deadline_ms: int
+    replies: Replies
+
+
+class Slot:
+    """A shard, its partition, the replies behind the high watermark and the tickets parked.
+
+    Invariant: `behind` is ordered by offset and by deadline.
+    """
+
+    __slots__ = (
+        "_behind",
+        "core",
+        "kind",
+        "missed",
+        "partition",
+        "state",
+        "topic_partition",
+        "waiting",
+        "written_end",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        kind: ShardKind,
+        partition: CoordinatorPartition,
+        core: Shard,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.kind = kind
+        self.partition = partition
+        self.core = core
+        self.state = SlotState.LOADING
+        self.written_end = 0
+        """End (exclusive) of what was written or loaded; answers wait for the watermark there."""
+        self.waiting: dict[Ticket, Parked] = {}
+        self.missed: list[object] = []
+        """Events that came while the shard was loading and must not be lost."""
+        self._behind: deque[_Behind] = deque()
+
+    def park(self, ticket: Ticket) -> Parked:
+        """Return what the requester waits for."""
+        parked = self.waiting[ticket] = Parked(ticket, self.waiting)
+        return parked
+
+    def deliver(self, ticket: Ticket, message: object) -> None:
+        """Answer a parked request, if its client is still there."""
+        parked = self.waiting.pop(ticket, None)
+        if parked is not None:
+            parked.answer(message)
+
+    def hold_back(self, replies: Replies, deadline_ms: int) -> None:
+        """Keep replies until everything written so far is below the high watermark."""
+        self._behind.append(_Behind(self.written_end, deadline_ms, replies))
+
+    def on_progress(self) -> None:
+        """Release what the high watermark has reached."""
+        if not self._behind:
+            return
+        high_watermark = self.partition.high_watermark
+        while self._behind and self._behind[0].required_offset <= high_watermark:
+            for ticket, message in self._behind.popleft().replies:
+                self.deliver(ticket, message)
+
+    def next_deadline_ms(self) -> int | None:
+        """Return when the first replies have been held back for too long."""
+        return self._behind[0].deadline_ms if self._behind else None
+
+    def on_time(self, now_ms: int) -> None:
+        """Refuse those whose records were not replicated in time; they may still be later."""
+        while self._behind and self._behind[0].deadline_ms <= now_ms:
+            late = KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"{self.topic_partition}: not replicated in time (offsets.commit.timeout.ms)",
+            )
+            for ticket, _ in self._behind.popleft().replies:
+                self.deliver(ticket, late)
+
+    def close(self) -> None:
+        """Turn everybody away: the shard is led elsewhere, or loaded anew."""
+        self.state = SlotState.GONE
+        self.partition.unwatch(self.on_progress)
+        gone = KafkaError(
+            ErrorCode.NOT_COORDINATOR, f"{self.topic_partition} is no longer led by this broker"
+        )
+        self._behind.clear()
+        for ticket in [*self.waiting]:
+            self.deliver(ticket, gone)

@@ -1,0 +1,139 @@
+"""What operators ask a group coordinator: describe, list, delete (rules 153, 154, 157)."""
+
+from dataclasses import dataclass
+
+from kafkalite.coordinator.shard import StoredRecord
+from kafkalite.group.classic import ClassicGroup
+from kafkalite.group.offsets import OffsetStore
+from kafkalite.group.states import GroupState
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from kafkalite.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+from kafkalite.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kafkalite.wire.stored.group_metadata import GroupMetadataKey
+
+FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
+CLASSIC_TYPE = "classic"
+
+Groups = dict[str, ClassicGroup]
+
+
+@dataclass(slots=True)
+class DescribeGroup:
+    """One group of a DescribeGroups request; answered with a DescribedGroup."""
+
+    group_id: str
+    api_version: int
+
+
+@dataclass(slots=True)
+class DeleteGroup:
+    """One group of a DeleteGroups request; answered with a DeletableGroupResult."""
+
+    group_id: str
+
+
+def describe_group(groups: Groups, group_id: str, api_version: int) -> DescribedGroup:
+    """Describe one group; metadata of its members only if it is STABLE."""
+    group = groups.get(group_id)
+    if group is None:
+        unknown = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+        if api_version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
+            unknown.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            unknown.error_message = f"Group {group_id} not found."
+        return unknown
+    protocol = (group.protocol_name or "") if group.state is GroupState.STABLE else ""
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol,
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(protocol),
+                member_assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )
+
+
+def list_groups(groups: Groups, request: ListGroupsRequest) -> list[ListedGroup]:
+    """List groups by state (v4+) and type (v5+), both without regard to case."""
+    states = {name.strip().lower() for name in request.states_filter}
+    types = {name.strip().lower() for name in request.types_filter}
+    if types and CLASSIC_TYPE not in types:
+        return []
+    return [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=CLASSIC_TYPE,
+        )
+        for group in groups.values()
+        if not states or group.state.value.lower() in states
+    ]
+
+
+def delete_group(groups: Groups, offsets: OffsetStore, group_id: str) -> list[StoredRecord]:
+    """Return the tombstones of a group without members.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
+    """
+    group = groups.get(group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
+    if group.state is not GroupState.EMPTY:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
+    return [*offsets.tombstones(group_id), group_tombstone(group_id)]
+
+
+def delete_offsets(
+    groups: Groups, offsets: OffsetStore, request: OffsetDeleteRequest
+) -> tuple[list[StoredRecord], OffsetDeleteResponse]:
+    """Return the tombstones of single offsets; not of topics that the group reads.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP if the group has members and no way to tell
+            what they use.
+    """
+    group = groups.get(request.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id}")
+    if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"group {request.group_id} has members")
+    records: list[StoredRecord] = []
+    response = OffsetDeleteResponse(error_code=ErrorCode.NONE)
+    for topic in request.topics:
+        is_in_use = group.is_subscribed_to(topic.name)
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_in_use else ErrorCode.NONE
+        indexes = [partition.partition_index for partition in topic.partitions]
+        for index in [] if is_in_use else indexes:
+            records += offsets.tombstone_if_any(request.group_id, topic.name, index)
+        response.topics.append(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(partition_index=index, error_code=code)
+                    for index in indexes
+                ],
+            )
+        )
+    return records, response
+
+
+def group_tombstone(group_id: str) -> StoredRecord:
+    """Return the record that removes a group."""
+    return StoredRecord(GroupMetadataKey(group=group_id), None)

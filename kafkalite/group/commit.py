@@ -1,0 +1,166 @@
+"""OffsetCommit and TxnOffsetCommit: who may commit, and the records of it (rules 119, 145-149)."""
+
+from dataclasses import dataclass
+
+from kafkalite.coordinator.shard import StoredRecord
+from kafkalite.group.classic import ClassicGroup, Member
+from kafkalite.group.offsets import NO_EXPIRY
+from kafkalite.group.states import GroupState
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kafkalite.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kafkalite.wire.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
+
+DEFAULT_RETENTION_MS = -1
+FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+
+
+@dataclass(slots=True)
+class CommitOffsets:
+    """An OffsetCommit request whose topics and partitions exist."""
+
+    request: OffsetCommitRequest
+    api_version: int
+
+
+@dataclass(slots=True)
+class CommitOffsetsInTransaction:
+    """A TxnOffsetCommit request whose topics and partitions exist and whose transaction is open."""
+
+    request: TxnOffsetCommitRequest
+
+
+def check_commit(
+    group: ClassicGroup | None, request: OffsetCommitRequest, api_version: int
+) -> Member | None:
+    """Return the member that commits; None for a client that assigns partitions itself.
+
+    Raises:
+        KafkaError: rules 145 and 146.
+    """
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        if generation < 0:
+            return None
+        code = (
+            ErrorCode.GROUP_ID_NOT_FOUND
+            if api_version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
+            else ErrorCode.ILLEGAL_GENERATION
+        )
+        raise KafkaError(code, f"there is no group {request.group_id}")
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return None
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            f"group {request.group_id} has members: only they may commit its offsets",
+        )
+    member = group.check_member(request.member_id, request.group_instance_id)
+    _check_generation(group, generation)
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        raise KafkaError(
+            ErrorCode.REBALANCE_IN_PROGRESS,
+            f"group {request.group_id} has not assigned its partitions yet",
+        )
+    return member
+
+
+def check_transactional_commit(group: ClassicGroup | None, request: TxnOffsetCommitRequest) -> None:
+    """Check the member where the request names one (v3+, KIP-447); the state does not matter.
+
+    Raises:
+        KafkaError: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (rule 119).
+    """
+    generation = request.generation_id
+    if group is None:
+        if generation >= 0:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id}")
+        return
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return
+    if generation >= 0 or request.member_id or request.group_instance_id is not None:
+        group.check_member(request.member_id, request.group_instance_id)
+        _check_generation(group, generation)
+
+
+def commit(
+    request: OffsetCommitRequest, *, now_wall_ms: int, metadata_max: int
+) -> tuple[list[StoredRecord], OffsetCommitResponse]:
+    """Return the records of a commit and its answer; too long metadata fails its partition only."""
+    retention_ms = request.retention_time_ms
+    expiry_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION_MS else now_wall_ms + retention_ms
+    group_id = request.group_id
+    records = []
+    response = OffsetCommitResponse()
+    for topic in request.topics:
+        name = topic.name
+        answers = []
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
+            index = partition.partition_index
+            if len(metadata) > metadata_max:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                code = ErrorCode.NONE
+                key = OffsetCommitKey(group=group_id, topic=name, partition=index)
+                value = OffsetCommitValue(
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp=now_wall_ms,
+                    expire_timestamp=expiry_ms,
+                )
+                records.append(StoredRecord(key, value))
+            answers.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
+        response.topics.append(
+            OffsetCommitResponseTopic(name=name, topic_id=topic.topic_id, partitions=answers)
+        )
+    return records, response
+
+
+def commit_in_transaction(
+    request: TxnOffsetCommitRequest, *, now_wall_ms: int, metadata_max: int
+) -> tuple[list[StoredRecord], TxnOffsetCommitResponse]:
+    """Return the records of a transactional commit and its answer."""
+    records = []
+    response = TxnOffsetCommitResponse()
+    for topic in request.topics:
+        answer = TxnOffsetCommitResponseTopic(name=topic.name)
+        response.topics.append(answer)
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
+            index = partition.partition_index
+            code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            if len(metadata) <= metadata_max:
+                code = ErrorCode.NONE
+                key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=index)
+                value = OffsetCommitValue(
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp=now_wall_ms,
+                )
+                records.append(StoredRecord(key, value))
+            answer.partitions.append(
+                TxnOffsetCommitResponsePartition(partition_index=index, error_code=code)
+            )
+    return records, response
+
+
+def _check_generation(group: ClassicGroup, generation: int) -> None:
+    if generation != group.generation:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"group {group.group_id} is at generation {group.generation}, the commit at "
+            f"{generation}",
+        )
