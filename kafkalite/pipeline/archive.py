@@ -173,7 +173,8 @@ def _source(spark: "SparkSession", job: ArchiveJob) -> "DataFrame":
         .option("failOnDataLoss", str(not job.allow_data_loss).lower())
     )
     if job.topic_pattern is not None:
-        reader = reader.option("subscribePattern", job.topic_pattern)
+        # Spark looks for the pattern anywhere in a name.
+        reader = reader.option("subscribePattern", f"^(?:{job.topic_pattern})$")
     else:
         reader = reader.option("subscribe", ",".join(job.topics))
     if isinstance(job.starting, int):

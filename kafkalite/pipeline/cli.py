@@ -214,6 +214,14 @@ def archive(
     metavar="N",
     help="Create the topic with N partitions if it does not exist.",
 )
+@click.option(
+    "--topic-config",
+    "topic_settings",
+    multiple=True,
+    callback=_pairs,
+    metavar="NAME=VALUE",
+    help="A setting of a topic that is created (records with --time are kept for ever).",
+)
 @_kafka_option("producer (librdkafka)")
 @_common
 def replay(

@@ -52,7 +52,10 @@ class ReplayJob:
             in this order and carry it; without it they carry the time of sending.
         partition: the partition's number; chosen by the key if None.
         pace: how fast.
-        create_partitions: create the topic with that many partitions if it does not exist.
+        create_partitions: create the topic with that many partitions if it does not exist. Records
+            that carry times of their own are then kept for ever, because retention goes by those
+            times: it would delete last year's records at once.
+        topic_settings: settings of the topic when it is created; they win.
         producer_options: further settings of librdkafka, such as ``security.protocol``.
     """
 
@@ -67,7 +70,18 @@ class ReplayJob:
     partition: str | None = None
     pace: Pace = field(default_factory=Pace)
     create_partitions: int | None = None
+    topic_settings: Mapping[str, str] = field(default_factory=dict)
     producer_options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def input_format(self) -> str:
+        """The format that was given, or the one that the first path looks like."""
+        return self.format or guess_format(self.paths[0])
+
+    @property
+    def is_ordered(self) -> bool:
+        """True if records carry times of their own and are sent in their order."""
+        return self.time is not None or self.input_format == "archive"
 
 
 @dataclass(slots=True)
@@ -127,12 +141,11 @@ def replay(
 
 def read_input(spark: "SparkSession", job: ReplayJob) -> "DataFrame":
     """Return the rows of the input files."""
-    chosen = job.format or guess_format(job.paths[0])
-    if chosen == "archive":
+    if job.input_format == "archive":
         return read_archive(spark, job.paths[0])
-    if chosen == "csv":
+    if job.input_format == "csv":
         return spark.read.csv(list(job.paths), header=True, inferSchema=True)
-    if chosen == "json":
+    if job.input_format == "json":
         return spark.read.json(list(job.paths))
     return spark.read.parquet(*job.paths)
 
@@ -144,7 +157,7 @@ def records_to_send(rows: "DataFrame", job: ReplayJob) -> "DataFrame":
     """
     from pyspark.sql import functions as sql
 
-    if (job.format or guess_format(job.paths[0])) == "archive":
+    if job.input_format == "archive":
         return _archived_records(rows, job)
     headers = [
         sql.struct(sql.lit(name).alias("key"), _bytes(rows, text).alias("value"))
@@ -209,8 +222,7 @@ def _send(
     progress: ReplayProgress,
     on_progress: Callable[[ReplayProgress], None],
 ) -> None:
-    ordered = job.time is not None or (job.format or guess_format(job.paths[0])) == "archive"
-    slices = _slices(rows, ordered=ordered).persist()
+    slices = _slices(rows, ordered=job.is_ordered).persist()
     try:
         counts = _counts(slices)
         progress.total = sum(counts.values())
@@ -224,7 +236,9 @@ def _send(
             preceding=_preceding(counts),
         )
         sent = slices.drop("order_1", "order_2").mapInArrow(sending(plan), RESULT_SCHEMA).rdd
-        together = 1 if ordered or job.pace.is_limited else spark.sparkContext.defaultParallelism
+        together = (
+            1 if job.is_ordered or job.pace.is_limited else spark.sparkContext.defaultParallelism
+        )
         numbers = sorted(counts)
         for first in range(0, len(numbers), together):
             group = numbers[first : first + together]
@@ -292,7 +306,9 @@ def prepare_topic(job: ReplayJob) -> None:
     try:
         topics = admin.list_topics(timeout=_ANSWER_SECONDS).topics
         if job.create_partitions is not None and job.topic not in topics:
-            topic = NewTopic(job.topic, num_partitions=job.create_partitions)
+            config = {"retention.ms": "-1"} if job.is_ordered else {}
+            config.update(job.topic_settings)
+            topic = NewTopic(job.topic, num_partitions=job.create_partitions, config=config)
             admin.create_topics([topic])[job.topic].result(_ANSWER_SECONDS)
     except KafkaException as error:
         raise PipelineError(f"{job.bootstrap}: {error.args[0].str()}") from error

@@ -1,0 +1,1 @@
+"""Real PySpark jobs against a running broker."""

@@ -1,0 +1,95 @@
+"""One broker and one Spark for the whole run; a set of topics for each test."""
+
+import os
+import uuid
+
+import pytest
+
+from kafkalite.pipeline.session import spark_session
+from spark_tests.broker import serving
+from spark_tests.streams import Streams
+from spark_tests.topics import Topics
+
+#: One JVM serves all tests, so they all go to one worker of pytest-xdist.
+GROUP = "spark"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "spark_tests" in item.path.parts:
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group(GROUP))
+            # py4j leaves its sockets to the garbage collector.
+            for category in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{category}"))
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory):
+    """Address of a broker: KAFKALITE_SPARK_BOOTSTRAP, else a kafkalite of its own process."""
+    given = os.environ.get("KAFKALITE_SPARK_BOOTSTRAP")
+    if given:
+        yield given
+        return
+    # Retention is looked at every five minutes by default; a test waits for it.
+    settings = {"log_retention_check_interval_ms": "200"}
+    with serving(tmp_path_factory.mktemp("broker"), **settings) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    session = spark_session(
+        master="local[2]",
+        application="kafkalite spark tests",
+        settings={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+            "spark.sql.streaming.checkpointLocation": str(tmp_path_factory.mktemp("checkpoints")),
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def topics(bootstrap):
+    made = Topics(bootstrap)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def streams(spark):
+    """Streaming queries that are stopped at the end of the test."""
+    started = Streams(spark)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def source(spark, bootstrap):
+    """A batch read of Kafka as a DataFrame, given Spark's options."""
+
+    def read(**options):
+        reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+        return reader.options(**options).load()
+
+    return read
+
+
+@pytest.fixture
+def stream_source(spark, bootstrap):
+    """A streaming read of Kafka as a DataFrame, given Spark's options."""
+
+    def read(**options):
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+        return reader.options(**options).load()
+
+    return read
+
+
+@pytest.fixture
+def sink_name():
+    return f"rows_{uuid.uuid4().hex[:10]}"
