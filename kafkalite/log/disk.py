@@ -123,6 +123,10 @@ class Disk(Protocol):
         """
         ...
 
+    def usage(self, path: str) -> tuple[int, int]:
+        """Return (total, free for us) bytes of the volume that a directory is on."""
+        ...
+
     def lock(self, path: str) -> File:
         """Hold `path` against other brokers until the file returned is closed.
 
@@ -354,6 +358,11 @@ class OsDisk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def usage(self, path: str) -> tuple[int, int]:
+        """Return (total, free for us) bytes of the volume that a directory is on."""
+        volume = os.statvfs(path)
+        return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
 
     def lock(self, path: str) -> "OsLock":
         """Hold `path` against other brokers until the lock is closed."""

@@ -148,6 +148,7 @@ class LogFiles:
         # Next offset of a reader -> where its batch starts. Readers are mostly sequential, and
         # each read but the first then needs neither index nor scan.
         self._hints: dict[int, tuple[Segment, int]] = {}
+        self._recently_read: dict[Segment, None] = {}
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
@@ -173,6 +174,11 @@ class LogFiles:
     def size_bytes(self) -> int:
         """Bytes of all segments."""
         return self.segments.size_bytes
+
+    @property
+    def truncations(self) -> int:
+        """How often the log was cut; tells whether what was read of it before still holds."""
+        return self._truncations
 
     # --- Leader epochs ---------------------------------------------------------------------------
 
@@ -223,6 +229,7 @@ class LogFiles:
             # waits for.
             with suppress(OSError):
                 active.finish()
+            active.close()
         self._names_unsynced = True
         self._listener.on_flush_due(self)
         return segment
@@ -378,6 +385,7 @@ class LogFiles:
         if not segments:
             return
         self.segments.remove(segments)
+        self._recently_read.clear()
         for segment in segments:
             segment.rename(suffix=DELETED_SUFFIX)
             segment.close()
@@ -414,6 +422,7 @@ class LogFiles:
             for segment in reversed(new):
                 segment.rename(suffix=SWAP_SUFFIX)
             self.segments.remove(old)
+            self._recently_read.clear()
             for segment in new:
                 self.segments.add(segment)
             kept = {segment.base_offset for segment in new}
@@ -431,6 +440,16 @@ class LogFiles:
         self._listener.on_segments_removed(self, old)
 
     # --- Flushing and closing --------------------------------------------------------------------
+
+    @property
+    def flush_due_ms(self) -> int | None:
+        """When (wall clock) the log wants to be flushed: 0 for now, None for not yet."""
+        config = self._config
+        if self._indexes_unsynced or self._unflushed_messages >= config.flush_messages:
+            return 0
+        if self.unflushed_since_ms is not None and config.flush_ms < NEVER:
+            return self.unflushed_since_ms + config.flush_ms
+        return None
 
     async def flush(self) -> None:
         """Return when all that was appended before the call is on stable storage.
@@ -498,30 +517,31 @@ class LogFiles:
         self.failure = f"flush failed: {error}"
         return self._storage_error("flush", error)
 
-    def close(self, *, snapshot: bool = True) -> None:
-        """Complete the files of a log that is not used any more, and let go of them.
-
-        Args:
-            snapshot: write the producers' state, so that the next start need not replay.
+    def close(self) -> None:
+        """Complete the files, so that the next start need neither scan nor replay; let go of them.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR; the stop is not clean then.
         """
-        self._hints.clear()
+        self._check_online()
         try:
-            if self.failure is None:
-                self._write_epochs()
-                end_offset = self.log_end_offset
-                if snapshot and end_offset > 0 and end_offset not in self._snapshots.offsets:
-                    self._snapshots.write(self.producers, end_offset)
-                for segment in self.segments:
-                    segment.finish()
+            self._write_epochs()
+            end_offset = self.log_end_offset
+            if end_offset > 0 and end_offset not in self._snapshots.offsets:
+                self._snapshots.write(self.producers, end_offset)
+            for segment in self.segments:
+                segment.finish()
         except OSError as error:
             raise self._storage_error("close", error) from error
         finally:
-            self.failure = self.failure or "the log is closed"
-            for segment in self.segments:
-                segment.close()
+            self.discard()
+
+    def discard(self) -> None:
+        """Let go of the files and leave them as they are. What is being sent is sent to its end."""
+        self.failure = self.failure or "the log is closed"
+        self._hints.clear()
+        for segment in self.segments:
+            segment.close()
 
     # --- Failing ---------------------------------------------------------------------------------
 

@@ -33,6 +33,9 @@ __all__ = ["AppendInfo", "AppendOrigin", "Log", "LogListener", "LogState"]
 HINTS_MAX: Final = 16
 """Sequential readers of one log whose next position is remembered."""
 
+OPEN_SEGMENTS_MAX: Final = 8
+"""Segments other than the active one that a log keeps open for its readers."""
+
 REPLAY_BYTES: Final = 1 << 20
 """Read at once by `read_batches`."""
 
@@ -322,13 +325,25 @@ class Log(LogFiles):
         elif end == segment.size and segment is not self.segments.active:
             following = self.segments.after(segment)
             assert following is not None
-            segment_end = following.base_offset
-            self._hint(segment_end, following, 0)
+            self._hint(following.base_offset, following, 0)
+            self._keep_few_open(segment)
             return FileRegion(segment.file, start, end - start)
         if end <= start:
             return EMPTY_REGION
         self._hint(next_offset, segment, end)
+        self._keep_few_open(segment)
         return FileRegion(segment.file, start, end - start)
+
+    def _keep_few_open(self, segment: Segment) -> None:
+        """Close the closed segment that was read first, if this one makes too many open."""
+        recent = self._recently_read
+        if segment not in recent and segment is not self.segments.active:
+            recent[segment] = None
+            if len(recent) > OPEN_SEGMENTS_MAX:
+                oldest = next(iter(recent))
+                del recent[oldest]
+                if oldest is not self.segments.active:
+                    oldest.close()
 
     def _hint(self, offset: int, segment: Segment, position: int) -> None:
         hints = self._hints

@@ -257,6 +257,8 @@ class _Recovery:
         if not unsafe:
             self._load_producers(end_offset, clean=clean)
         self.snapshots.remove_stray({segment.base_offset for segment in self.segments})
+        for segment in self.segments:
+            segment.close()  # opened again when needed: idle partitions keep no descriptor
         return LogState(
             segments=self.segments,
             snapshots=self.snapshots,

@@ -87,6 +87,7 @@ def restore(
     for segment in segments:
         if segment.base_offset < end_offset:
             replay(segment, states, -1 if start_offset is None else start_offset, end_offset)
+            segment.close()
 
 
 def replay(

@@ -280,6 +280,9 @@ class SimDisk:
             self.files[path].synced = bytes(self.files[path].data)
             self.syncs += 1
 
+    def usage(self, path):
+        return self.capacity or 1 << 40, self.room()
+
     def lock(self, path):
         if path in self.locked:
             raise BlockingIOError(errno.EAGAIN, "held by another broker", path)

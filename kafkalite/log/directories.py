@@ -1,0 +1,213 @@
+"""A log directory (`log.dirs`): its lock, its identity, its checkpoints, its partitions' names."""
+
+import logging
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkalite.log.checkpoint import (
+    CLEANER_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    META_PROPERTIES_FILE,
+    RECOVERY_POINT_FILE,
+    format_uuid,
+    read_offsets,
+    read_properties,
+    write_offsets,
+    write_properties,
+)
+from kafkalite.types import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from kafkalite.log.disk import Disk, File
+
+logger = logging.getLogger(__name__)
+
+LOCK_FILE: Final = ".lock"
+CLEAN_STOP_FILE: Final = ".kafka_cleanshutdown"
+CLEAN_STOP: Final = b'{"version":0,"brokerEpoch":-1}'
+
+DELETE_SUFFIX: Final = "-delete"
+IGNORED_SUFFIXES: Final = ("-future", "-stray")
+METADATA_LOG: Final = "__cluster_metadata"
+"""A KRaft broker's own log of metadata, which is no topic."""
+
+NAME_MAX: Final = 255
+"""Longest file name of common file systems."""
+
+_PARTITION_NAME: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+
+
+class LogDirectoryError(Exception):
+    """A log directory cannot be used; the message is for the operator."""
+
+
+class PartitionDirectory(NamedTuple):
+    """A partition's directory, by full path."""
+
+    topic_partition: TopicPartition
+    path: str
+
+
+def partition_of(name: str) -> TopicPartition | None:
+    """Return the partition whose directory has this name, None if it is no partition's."""
+    match = _PARTITION_NAME.fullmatch(name)
+    if match is None or match["topic"] == METADATA_LOG:
+        return None
+    return TopicPartition(match["topic"], int(match["partition"]))
+
+
+def name_for_deletion(topic_partition: TopicPartition, unique: "UUID") -> str:
+    """Return the name that a deleted partition's directory has until it is gone (rule K203)."""
+    end = f"-{topic_partition.partition}.{unique.hex}{DELETE_SUFFIX}"
+    return topic_partition.topic[: NAME_MAX - len(end)] + end
+
+
+class LogDirectory:
+    """One of the broker's log directories.
+
+    Attributes:
+        path: absolute.
+        had_clean_stop: the last broker here stopped in order; known after `take_clean_stop`.
+    """
+
+    def __init__(self, disk: "Disk", path: str) -> None:
+        self.path = path
+        self.had_clean_stop = False
+        self._disk = disk
+        self._lock: File | None = None
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+
+    # --- Ownership -------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Make the directory if it is not there, and keep other brokers out of it.
+
+        Raises:
+            LogDirectoryError: another broker has it, or it cannot be made.
+        """
+        try:
+            self._disk.make_directory(self.path)
+            self._lock = self._disk.lock(f"{self.path}/{LOCK_FILE}")
+        except BlockingIOError as error:
+            raise LogDirectoryError(
+                f"log directory {self.path} is used by another broker ({error.strerror})"
+            ) from error
+        except OSError as error:
+            raise LogDirectoryError(f"log directory {self.path}: {error}") from error
+
+    def close(self) -> None:
+        """Let other brokers have it."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def identity(self) -> tuple[str | None, int | None]:
+        """Return (cluster id, node id) of `meta.properties`, None for what it does not say.
+
+        Raises:
+            LogDirectoryError: it cannot be read.
+        """
+        try:
+            properties = read_properties(self._disk, f"{self.path}/{META_PROPERTIES_FILE}")
+            node = properties.get("node.id", properties.get("broker.id"))
+            return properties.get("cluster.id"), None if node is None else int(node)
+        except (OSError, ValueError) as error:
+            raise LogDirectoryError(f"{self.path}/{META_PROPERTIES_FILE}: {error}") from error
+
+    def identify(self, *, cluster_id: str, node_id: int, new_uuid: "Callable[[], UUID]") -> None:
+        """Write `meta.properties` as a KRaft broker does, where it is missing."""
+        path = f"{self.path}/{META_PROPERTIES_FILE}"
+        if self.identity() != (None, None):
+            return
+        properties = {
+            "version": "1",
+            "cluster.id": cluster_id,
+            "node.id": str(node_id),
+            "directory.id": format_uuid(new_uuid()),
+        }
+        try:
+            write_properties(self._disk, path, properties)
+        except OSError as error:
+            raise LogDirectoryError(f"{path}: {error}") from error
+
+    # --- Stopping --------------------------------------------------------------------------------
+
+    def take_clean_stop(self) -> bool:
+        """Return whether the last stop was clean, and forget it: the next one may not be."""
+        path = f"{self.path}/{CLEAN_STOP_FILE}"
+        try:
+            self._disk.read(path)
+        except FileNotFoundError:
+            self.had_clean_stop = False
+        else:
+            self._disk.remove(path)
+            self.had_clean_stop = True
+        return self.had_clean_stop
+
+    def leave_clean_stop(self) -> None:
+        """Say that nothing here needs recovery."""
+        self._disk.replace(f"{self.path}/{CLEAN_STOP_FILE}", CLEAN_STOP)
+
+    # --- Partitions ------------------------------------------------------------------------------
+
+    def partitions(self) -> tuple[list[PartitionDirectory], list[str]]:
+        """Return the partitions' directories, and those of partitions being deleted."""
+        found = []
+        deleted = []
+        for entry in self._disk.list(self.path):
+            if not entry.is_directory:
+                continue
+            name = entry.name
+            path = f"{self.path}/{name}"
+            topic_partition = partition_of(name)
+            if topic_partition is not None:
+                found.append(PartitionDirectory(topic_partition, path))
+            elif name.endswith(DELETE_SUFFIX):
+                deleted.append(path)
+            elif not name.endswith(IGNORED_SUFFIXES) and not name.startswith(METADATA_LOG):
+                logger.warning("%s is no partition's directory, it is left alone", path)
+        return found, deleted
+
+    # --- Checkpoints -----------------------------------------------------------------------------
+
+    def recovery_points(self) -> dict[TopicPartition, int]:
+        """Return what `recovery-point-offset-checkpoint` says."""
+        return self._read(RECOVERY_POINT_FILE)
+
+    def log_starts(self) -> dict[TopicPartition, int]:
+        """Return what `log-start-offset-checkpoint` says."""
+        return self._read(LOG_START_FILE)
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Return what `replication-offset-checkpoint` says."""
+        return self._read(HIGH_WATERMARK_FILE)
+
+    def cleaner_offsets(self) -> dict[TopicPartition, int]:
+        """Return what `cleaner-offset-checkpoint` says."""
+        return self._read(CLEANER_FILE)
+
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        known = self._written.get(name)
+        if known is not None:
+            return known
+        path = f"{self.path}/{name}"
+        try:
+            offsets = read_offsets(self._disk, path)
+        except (OSError, ValueError) as error:
+            # Each of them only saves work: recovery of all segments, deletion again.
+            logger.warning("%s: %s; it is taken for empty", path, error)
+            offsets = {}
+        self._written[name] = offsets
+        return offsets
+
+    def write(
+        self, name: str, offsets: "Mapping[TopicPartition, int]", *, sync: bool = True
+    ) -> None:
+        """Replace a checkpoint, unless it says this already. Raises OSError."""
+        if self._written.get(name) != offsets:
+            write_offsets(self._disk, f"{self.path}/{name}", offsets, sync=sync)
+            self._written[name] = dict(offsets)
