@@ -1,0 +1,44 @@
+"""Settings that Apache Kafka does not have, and the profiles: sets of defaults by use."""
+
+from kafkalite.settings.kinds import ConfigType, Setting, Update
+
+BOOLEAN = ConfigType.BOOLEAN
+STRING = ConfigType.STRING
+
+OWN_SETTINGS: tuple[Setting, ...] = (
+    Setting("kafkalite.auto.create.topics.wait", BOOLEAN, True, update=Update.CLUSTER_WIDE),
+    Setting("kafkalite.cluster.id", STRING, None),
+    Setting("kafkalite.group.evict.on.disconnect", BOOLEAN, False),
+    Setting("kafkalite.internal.topics.fit.brokers", BOOLEAN, False),
+    Setting("kafkalite.metadata.flush", BOOLEAN, True),
+    Setting("kafkalite.profile", STRING, "dev", choices=("dev", "test", "kafka")),
+)
+
+_DEV = {
+    "group.initial.rebalance.delay.ms": "0",
+    "kafkalite.internal.topics.fit.brokers": "true",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "log.dir": "/tmp/kafkalite-logs",
+}
+
+PROFILES: dict[str, dict[str, str]] = {
+    "dev": _DEV,
+    "test": {
+        **_DEV,
+        "group.min.session.timeout.ms": "1",
+        "kafkalite.group.evict.on.disconnect": "true",
+        "kafkalite.metadata.flush": "false",
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dir": "",
+        "offsets.topic.num.partitions": "5",
+        "transaction.state.log.num.partitions": "5",
+    },
+    "kafka": {},
+}
+"""Defaults that differ from Apache Kafka's, by profile.
+
+dev: for a person at a machine; no waiting for more members before a group starts, loopback only.
+test: for the life of a test; any free port, a temporary directory (`log.dir` empty), nothing
+forced to disk, small internal topics, members gone as soon as their connection is.
+kafka: Apache Kafka's own.
+"""

@@ -1,0 +1,246 @@
+"""Settings of the broker for encryption, login and tiered storage."""
+
+from kafkalite.settings.kinds import ConfigType, Setting, Update
+
+BOOLEAN = ConfigType.BOOLEAN
+STRING = ConfigType.STRING
+INT = ConfigType.INT
+SHORT = ConfigType.SHORT
+LONG = ConfigType.LONG
+DOUBLE = ConfigType.DOUBLE
+LIST = ConfigType.LIST
+CLASS = ConfigType.CLASS
+PASSWORD = ConfigType.PASSWORD
+CLUSTER_WIDE = Update.CLUSTER_WIDE
+PER_BROKER = Update.PER_BROKER
+LONG_MAX = 2**63 - 1
+
+SECURITY_SETTINGS: tuple[Setting, ...] = (
+    Setting("authorizer.class.name", STRING, "", inert=True),
+    Setting("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, minimum=1, inert=True),
+    Setting("delegation.token.expiry.time.ms", LONG, 86_400_000, minimum=1, inert=True),
+    Setting("delegation.token.max.lifetime.ms", LONG, 604_800_000, minimum=1, inert=True),
+    Setting("delegation.token.secret.key", PASSWORD, None, inert=True),
+    Setting(
+        "principal.builder.class",
+        CLASS,
+        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        update=PER_BROKER,
+        inert=True,
+    ),
+    Setting("sasl.client.callback.handler.class", CLASS, None, inert=True),
+    Setting("sasl.enabled.mechanisms", LIST, ("GSSAPI",), update=PER_BROKER, inert=True),
+    Setting("sasl.jaas.config", PASSWORD, None, update=PER_BROKER, inert=True),
+    Setting("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", update=PER_BROKER, inert=True),
+    Setting("sasl.kerberos.min.time.before.relogin", LONG, 60_000, update=PER_BROKER, inert=True),
+    Setting(
+        "sasl.kerberos.principal.to.local.rules", LIST, ("DEFAULT",), update=PER_BROKER, inert=True
+    ),
+    Setting("sasl.kerberos.service.name", STRING, None, update=PER_BROKER, inert=True),
+    Setting("sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, update=PER_BROKER, inert=True),
+    Setting("sasl.kerberos.ticket.renew.window.factor", DOUBLE, 0.8, update=PER_BROKER, inert=True),
+    Setting("sasl.login.callback.handler.class", CLASS, None, inert=True),
+    Setting("sasl.login.class", CLASS, None, inert=True),
+    Setting("sasl.login.connect.timeout.ms", INT, None, inert=True),
+    Setting("sasl.login.read.timeout.ms", INT, None, inert=True),
+    Setting("sasl.login.refresh.buffer.seconds", SHORT, 300, update=PER_BROKER, inert=True),
+    Setting("sasl.login.refresh.min.period.seconds", SHORT, 60, update=PER_BROKER, inert=True),
+    Setting("sasl.login.refresh.window.factor", DOUBLE, 0.8, update=PER_BROKER, inert=True),
+    Setting("sasl.login.refresh.window.jitter", DOUBLE, 0.05, update=PER_BROKER, inert=True),
+    Setting("sasl.login.retry.backoff.max.ms", LONG, 10_000, inert=True),
+    Setting("sasl.login.retry.backoff.ms", LONG, 100, inert=True),
+    Setting("sasl.mechanism.controller.protocol", STRING, "GSSAPI", inert=True),
+    Setting(
+        "sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", update=PER_BROKER, inert=True
+    ),
+    Setting("sasl.oauthbearer.assertion.algorithm", STRING, "RS256", inert=True),
+    Setting("sasl.oauthbearer.assertion.claim.aud", STRING, None, inert=True),
+    Setting(
+        "sasl.oauthbearer.assertion.claim.exp.seconds",
+        INT,
+        300,
+        minimum=0,
+        maximum=86_400,
+        inert=True,
+    ),
+    Setting("sasl.oauthbearer.assertion.claim.iss", STRING, None, inert=True),
+    Setting("sasl.oauthbearer.assertion.claim.jti.include", BOOLEAN, False, inert=True),
+    Setting(
+        "sasl.oauthbearer.assertion.claim.nbf.seconds",
+        INT,
+        60,
+        minimum=0,
+        maximum=3_600,
+        inert=True,
+    ),
+    Setting("sasl.oauthbearer.assertion.claim.sub", STRING, None, inert=True),
+    Setting("sasl.oauthbearer.assertion.file", STRING, None, inert=True),
+    Setting("sasl.oauthbearer.assertion.private.key.file", STRING, None, inert=True),
+    Setting("sasl.oauthbearer.assertion.private.key.passphrase", PASSWORD, None, inert=True),
+    Setting("sasl.oauthbearer.assertion.template.file", STRING, None, inert=True),
+    Setting("sasl.oauthbearer.client.credentials.client.id", STRING, None, inert=True),
+    Setting("sasl.oauthbearer.client.credentials.client.secret", PASSWORD, None, inert=True),
+    Setting("sasl.oauthbearer.clock.skew.seconds", INT, 30, inert=True),
+    Setting("sasl.oauthbearer.expected.audience", LIST, (), inert=True),
+    Setting("sasl.oauthbearer.expected.issuer", STRING, None, inert=True),
+    Setting("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, inert=True),
+    Setting("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10_000, inert=True),
+    Setting("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, 100, inert=True),
+    Setting("sasl.oauthbearer.jwks.endpoint.url", STRING, None, inert=True),
+    Setting(
+        "sasl.oauthbearer.jwt.retriever.class",
+        CLASS,
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+        inert=True,
+    ),
+    Setting(
+        "sasl.oauthbearer.jwt.validator.class",
+        CLASS,
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
+        inert=True,
+    ),
+    Setting("sasl.oauthbearer.scope", STRING, None, inert=True),
+    Setting("sasl.oauthbearer.scope.claim.name", STRING, "scope", inert=True),
+    Setting("sasl.oauthbearer.sub.claim.name", STRING, "sub", inert=True),
+    Setting("sasl.oauthbearer.token.endpoint.url", STRING, None, inert=True),
+    Setting("sasl.server.callback.handler.class", CLASS, None, inert=True),
+    Setting("sasl.server.max.receive.size", INT, 524_288, inert=True),
+    Setting("security.providers", STRING, None, inert=True),
+    Setting("ssl.allow.dn.changes", BOOLEAN, False, inert=True),
+    Setting("ssl.allow.san.changes", BOOLEAN, False, inert=True),
+    Setting("ssl.cipher.suites", LIST, (), update=PER_BROKER, inert=True),
+    Setting(
+        "ssl.client.auth",
+        STRING,
+        "none",
+        choices=("required", "requested", "none"),
+        update=PER_BROKER,
+        inert=True,
+    ),
+    Setting("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), update=PER_BROKER, inert=True),
+    Setting(
+        "ssl.endpoint.identification.algorithm", STRING, "https", update=PER_BROKER, inert=True
+    ),
+    Setting("ssl.engine.factory.class", CLASS, None, update=PER_BROKER, inert=True),
+    Setting("ssl.key.password", PASSWORD, None, update=PER_BROKER, inert=True),
+    Setting("ssl.keymanager.algorithm", STRING, "SunX509", update=PER_BROKER, inert=True),
+    Setting("ssl.keystore.certificate.chain", PASSWORD, None, update=PER_BROKER, inert=True),
+    Setting("ssl.keystore.key", PASSWORD, None, update=PER_BROKER, inert=True),
+    Setting("ssl.keystore.location", STRING, None, update=PER_BROKER, inert=True),
+    Setting("ssl.keystore.password", PASSWORD, None, update=PER_BROKER, inert=True),
+    Setting("ssl.keystore.type", STRING, "JKS", update=PER_BROKER, inert=True),
+    Setting("ssl.principal.mapping.rules", STRING, "DEFAULT", inert=True),
+    Setting("ssl.protocol", STRING, "TLSv1.3", update=PER_BROKER, inert=True),
+    Setting("ssl.provider", STRING, None, update=PER_BROKER, inert=True),
+    Setting("ssl.secure.random.implementation", STRING, None, update=PER_BROKER, inert=True),
+    Setting("ssl.trustmanager.algorithm", STRING, "PKIX", update=PER_BROKER, inert=True),
+    Setting("ssl.truststore.certificates", PASSWORD, None, update=PER_BROKER, inert=True),
+    Setting("ssl.truststore.location", STRING, None, update=PER_BROKER, inert=True),
+    Setting("ssl.truststore.password", PASSWORD, None, update=PER_BROKER, inert=True),
+    Setting("ssl.truststore.type", STRING, "JKS", update=PER_BROKER, inert=True),
+)
+
+TIERED_STORAGE_SETTINGS: tuple[Setting, ...] = (
+    Setting("remote.fetch.max.wait.ms", INT, 500, minimum=1, update=CLUSTER_WIDE, inert=True),
+    Setting(
+        "remote.list.offsets.request.timeout.ms",
+        LONG,
+        30_000,
+        minimum=1,
+        update=CLUSTER_WIDE,
+        inert=True,
+    ),
+    Setting(
+        "remote.log.index.file.cache.total.size.bytes",
+        LONG,
+        1_073_741_824,
+        minimum=1,
+        update=CLUSTER_WIDE,
+        inert=True,
+    ),
+    Setting(
+        "remote.log.index.file.cache.ttl.ms", LONG, 900_000, minimum=-1, inert=True, internal=True
+    ),
+    Setting(
+        "remote.log.manager.copier.thread.pool.size",
+        INT,
+        10,
+        minimum=1,
+        update=CLUSTER_WIDE,
+        inert=True,
+    ),
+    Setting(
+        "remote.log.manager.copy.max.bytes.per.second",
+        LONG,
+        LONG_MAX,
+        minimum=1,
+        update=CLUSTER_WIDE,
+        inert=True,
+    ),
+    Setting("remote.log.manager.copy.quota.window.num", INT, 11, minimum=1, inert=True),
+    Setting("remote.log.manager.copy.quota.window.size.seconds", INT, 1, minimum=1, inert=True),
+    Setting(
+        "remote.log.manager.expiration.thread.pool.size",
+        INT,
+        10,
+        minimum=1,
+        update=CLUSTER_WIDE,
+        inert=True,
+    ),
+    Setting(
+        "remote.log.manager.fetch.max.bytes.per.second",
+        LONG,
+        LONG_MAX,
+        minimum=1,
+        update=CLUSTER_WIDE,
+        inert=True,
+    ),
+    Setting("remote.log.manager.fetch.quota.window.num", INT, 11, minimum=1, inert=True),
+    Setting("remote.log.manager.fetch.quota.window.size.seconds", INT, 1, minimum=1, inert=True),
+    Setting(
+        "remote.log.manager.follower.thread.pool.size",
+        INT,
+        2,
+        minimum=1,
+        update=CLUSTER_WIDE,
+        inert=True,
+    ),
+    Setting("remote.log.manager.task.interval.ms", LONG, 30_000, minimum=1, inert=True),
+    Setting(
+        "remote.log.manager.task.retry.backoff.max.ms",
+        LONG,
+        30_000,
+        minimum=1,
+        inert=True,
+        internal=True,
+    ),
+    Setting(
+        "remote.log.manager.task.retry.backoff.ms", LONG, 500, minimum=1, inert=True, internal=True
+    ),
+    Setting(
+        "remote.log.manager.task.retry.jitter",
+        DOUBLE,
+        0.2,
+        minimum=0,
+        maximum=0.5,
+        inert=True,
+        internal=True,
+    ),
+    Setting("remote.log.manager.thread.pool.size", INT, 2, minimum=1, inert=True),
+    Setting("remote.log.metadata.custom.metadata.max.bytes", INT, 128, minimum=0, inert=True),
+    Setting(
+        "remote.log.metadata.manager.class.name",
+        STRING,
+        "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
+        inert=True,
+    ),
+    Setting("remote.log.metadata.manager.class.path", STRING, None, inert=True),
+    Setting("remote.log.metadata.manager.impl.prefix", STRING, "rlmm.config.", inert=True),
+    Setting("remote.log.metadata.manager.listener.name", STRING, None, inert=True),
+    Setting("remote.log.reader.max.pending.tasks", INT, 100, minimum=1, inert=True),
+    Setting("remote.log.reader.threads", INT, 10, minimum=1, update=CLUSTER_WIDE, inert=True),
+    Setting("remote.log.storage.manager.class.name", STRING, None, inert=True),
+    Setting("remote.log.storage.manager.class.path", STRING, None, inert=True),
+    Setting("remote.log.storage.manager.impl.prefix", STRING, "rsm.config.", inert=True),
+    Setting("remote.log.storage.system.enable", BOOLEAN, False, inert=True),
+)

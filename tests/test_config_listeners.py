@@ -1,0 +1,96 @@
+import pytest
+
+from kafkalite.config_listeners import endpoints, parse_advertised, parse_listeners
+from kafkalite.settings.kinds import SettingError
+
+MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,OTHER:PLAINTEXT"
+
+
+def listeners(
+    *addresses: str, controllers: tuple[str, ...] = (), protocols: str = MAP
+) -> list[tuple[str, str, int]]:
+    parsed = parse_listeners(addresses, protocol_map=protocols, controller_names=controllers)
+    return [(listener.name, listener.host, listener.port) for listener in parsed]
+
+
+def test_addresses_of_all_kinds_are_read() -> None:
+    assert listeners("PLAINTEXT://:9092", "other://[::1]:0") == [
+        ("PLAINTEXT", "", 9092),
+        ("OTHER", "::1", 0),
+    ]
+
+
+def test_the_listener_of_a_controller_is_left_out() -> None:
+    """A compose file made for a combined Kafka node keeps working (USERS 22)."""
+    both = ("PLAINTEXT://:9092", "CONTROLLER://:9093")
+    assert listeners(*both, controllers=("CONTROLLER",)) == [("PLAINTEXT", "", 9092)]
+    with pytest.raises(SettingError, match="one for clients"):
+        listeners("CONTROLLER://:9093", controllers=("CONTROLLER",))
+
+
+@pytest.mark.parametrize(
+    ("addresses", "message"),
+    [
+        (("localhost:9092",), "listeners: 'localhost:9092' is not allowed"),
+        (("PLAINTEXT://localhost",), "NAME://host:port"),
+        (("PLAINTEXT://a:70000",), "NAME://host:port"),
+        (("PLAINTEXT://a:1", "PLAINTEXT://b:2"), "a name of its own"),
+        (("PLAINTEXT://a:1", "OTHER://a:1"), "an address of its own"),
+        (("UNKNOWN://a:1",), "has to give a protocol for UNKNOWN"),
+        (("SSL://a:1",), "SSL uses SSL, and only PLAINTEXT is supported"),
+    ],
+)
+def test_what_cannot_be_listened_on_is_refused(addresses: tuple[str, ...], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        listeners(*addresses)
+
+
+def test_two_listeners_may_ask_for_any_port() -> None:
+    assert len(listeners("PLAINTEXT://a:0", "OTHER://a:0")) == 2
+
+
+def test_a_protocol_map_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"listener\.security\.protocol\.map: 'X'"):
+        listeners("PLAINTEXT://a:1", protocols="X")
+    with pytest.raises(SettingError, match="NAME:PROTOCOL"):
+        listeners("PLAINTEXT://a:1", protocols="X:TELNET")
+
+
+def test_without_advertised_addresses_clients_get_the_one_they_came_in_by() -> None:
+    """USERS 1: an empty host stands for the client's own view of the broker."""
+    for advertised in ((), ("auto",)):
+        parsed = parse_advertised(advertised, listener_names=("PLAINTEXT",))
+        assert endpoints({"PLAINTEXT": 4711}, parsed) == {"PLAINTEXT": ("", 4711)}
+
+
+def test_advertised_addresses_are_told_to_clients() -> None:
+    parsed = parse_advertised(
+        ("PLAINTEXT://broker:19092", "OTHER://[::1]:0"),
+        listener_names=("PLAINTEXT", "OTHER", "MORE"),
+    )
+    bound = {"PLAINTEXT": 9092, "OTHER": 4711, "MORE": 1}
+    assert endpoints(bound, parsed) == {
+        "PLAINTEXT": ("broker", 19092),
+        "OTHER": ("::1", 4711),
+        "MORE": ("", 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("broker:9092", "NAME://host:port"),
+        ("NOPE://broker:9092", r"NOPE is not the name of a listener \(PLAINTEXT\)"),
+        ("PLAINTEXT://0.0.0.0:9092", "no address that a client can connect to"),
+        ("PLAINTEXT://:9092", "no address that a client can connect to"),
+        ("PLAINTEXT://[::]:9092", "no address that a client can connect to"),
+    ],
+)
+def test_addresses_that_no_client_can_use_are_refused(address: str, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        parse_advertised((address,), listener_names=("PLAINTEXT",))
+
+
+def test_a_listener_is_advertised_once() -> None:
+    with pytest.raises(SettingError, match="given twice"):
+        parse_advertised(("PLAINTEXT://a:1", "PLAINTEXT://b:1"), listener_names=("PLAINTEXT",))
