@@ -1,0 +1,58 @@
+"""ApiVersions (key 18), versions 0-4: what this broker answers (rules 5-8).
+
+v3: name and version of the client's software (KIP-511), features (KIP-584). v4: features whose
+least version is 0 (KIP-1022). A version that is too new is answered in v0 with error 35 and this
+one API's range, so that the client can try again.
+"""
+
+import re
+from collections.abc import Iterable
+
+from kafkalite.api.context import RequestContext
+from kafkalite.api.handler import Handler
+from kafkalite.wire.api import Api, ApiKey
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.api_versions import (
+    API_VERSIONS,
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
+
+FIRST_VERSION_WITH_SOFTWARE = 3
+SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+"""What a client may call its software and its version (KIP-511, fact H6)."""
+
+
+def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
+    """Return the handler that advertises `others` and itself."""
+    others = tuple(others)
+    keys = [_range(handler.api) for handler in others] + [_range(API_VERSIONS)]
+    keys.sort(key=lambda key: key.api_key)
+
+    def admit(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+        if context.api_version >= FIRST_VERSION_WITH_SOFTWARE:
+            for value in (request.client_software_name, request.client_software_version):
+                if not SOFTWARE_NAME.fullmatch(value):
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"software {value!r}")
+        return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
+
+    return (*others, Handler(API_VERSIONS, admit, refuse))
+
+
+def refuse(
+    request: ApiVersionsRequest | None, error: KafkaError, context: RequestContext
+) -> ApiVersionsResponse:
+    """Answer the error; for a version that is too new, with the range to choose from (fact H3)."""
+    del request, context
+    too_new = error.code is ErrorCode.UNSUPPORTED_VERSION
+    return ApiVersionsResponse(
+        error_code=error.code, api_keys=[_range(API_VERSIONS)] if too_new else []
+    )
+
+
+def _range(api: Api) -> ApiVersion:
+    lowest, highest = api.versions
+    if api.advertise_from is not None:
+        lowest = api.advertise_from
+    return ApiVersion(api_key=ApiKey(api.key), min_version=lowest, max_version=highest)
