@@ -66,7 +66,13 @@ class OffsetMap:
         return len(self._offsets) >= self._capacity
 
     def add_batch(self, batch: memoryview, header: BatchHeader) -> None:
-        """Note the keys of a batch, skipping records below the first dirty offset."""
+        """Note the keys of a batch, skipping records below the first dirty offset.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE or INVALID_RECORD if the batch is damaged: a wrong key in
+                the map would remove good records.
+        """
+        _check_crc(batch, header)
         start_offset = self.end_offset
         base_offset = header.base_offset
         offsets = self._offsets
@@ -238,11 +244,7 @@ class BatchFilter:
             KafkaError: CORRUPT_MESSAGE or INVALID_RECORD if the batch is damaged: a new CRC must
                 not be put on damaged bytes.
         """
-        if not crc_matches(batch, 0, header):
-            raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE,
-                f"batch at offset {header.base_offset} does not match its CRC {header.crc:#010x}",
-            )
+        _check_crc(batch, header)
         self.statistics.records_read += header.record_count
         if header.attributes & CONTROL:
             kept = self._filter_control(batch, header)
@@ -341,6 +343,14 @@ class BatchFilter:
             last_offset_delta=header.last_offset_delta,
         )
         return Kept(data, read_batch_header(data))
+
+
+def _check_crc(batch: memoryview, header: BatchHeader) -> None:
+    if not crc_matches(batch, 0, header):
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"batch at offset {header.base_offset} does not match its CRC {header.crc:#010x}",
+        )
 
 
 def _spliced(payload: bytes, header: BatchHeader, kept: list[Scanned]) -> Kept:

@@ -535,5 +535,5 @@ class AgainstHistory(RuleBasedStateMachine):
         )
 
 
-TestAgainstHistory = AgainstHistory.TestCase
+TestAgainstHistory = pytest.mark.slow(AgainstHistory.TestCase)
 TestAgainstHistory.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -392,6 +392,7 @@ class TestMalformed:
             list(iterate_records(batch, max_bytes=1 << 19))
         assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
+    @pytest.mark.slow
     @settings(max_examples=300)
     @given(data=st.data(), records=record_lists, codec=codecs)
     def test_mutated_batches_give_records_or_a_kafka_error(self, data, records, codec):
