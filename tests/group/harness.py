@@ -54,7 +54,8 @@ REBALANCE_MS = 60 * SECOND
 
 def subscription(*topics):
     """ConsumerProtocol subscription v0 without user data."""
-    encoded = b"".join(len(t).to_bytes(2, "big") + t.encode() for t in topics)
+    names = [topic.encode() for topic in topics]
+    encoded = b"".join(len(name).to_bytes(2, "big") + name for name in names)
     return b"\0\0" + len(topics).to_bytes(4, "big") + encoded + b"\xff\xff\xff\xff"
 
 

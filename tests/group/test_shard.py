@@ -1,0 +1,114 @@
+"""Loading, replay and time of a whole shard."""
+
+import pytest
+
+from kafkalite.coordinator.shard import NOTHING, Now
+from kafkalite.group.shard import ConnectionClosed, GroupShard, GroupShards, TopicsDeleted
+from kafkalite.group.states import GroupState
+from kafkalite.group.step import GroupSettings
+from kafkalite.wire.errors import ErrorCode
+from tests.group.harness import SECOND, SESSION_MS, Client, GroupHarness
+
+
+@pytest.fixture
+def harness():
+    return GroupHarness()
+
+
+class TestReload:
+    def test_group_is_stable_with_the_same_generation(self, harness):
+        clients = harness.stable_group(Client(), Client())
+        other = harness.restarted()
+        assert other.state is GroupState.STABLE
+        for client in clients:
+            assert other.heartbeat(client) is ErrorCode.NONE
+            assert other.answer(other.sync(client)).assignment == client.assignment
+
+    def test_members_get_their_whole_session(self, harness):
+        """Rule 141: they could not reach anybody meanwhile."""
+        (client,) = harness.stable_group(Client())
+        harness.advance(SESSION_MS - 1)
+        other = harness.restarted()
+        other.advance(SESSION_MS - 1)
+        assert other.heartbeat(client) is ErrorCode.NONE
+
+    def test_members_that_do_not_come_back_are_removed(self, harness):
+        harness.stable_group(Client(), Client())
+        other = harness.restarted()
+        other.advance(SESSION_MS)
+        assert other.state is GroupState.EMPTY
+
+    def test_rebalance_under_way_is_lost_and_begins_again(self, harness):
+        a, b = harness.stable_group(Client(), Client())
+        harness.join(a)
+        harness.join(b)
+        harness.learn(a)
+        other = harness.restarted()
+        assert other.code(other.sync(a)) is ErrorCode.ILLEGAL_GENERATION
+        other.join(a)
+        other.join(b)
+        assert other.state is GroupState.COMPLETING_REBALANCE
+
+    def test_ids_handed_out_are_lost(self, harness):
+        harness.commit({("topic", 0): 1})
+        pending = harness.hand_out(Client())
+        other = harness.restarted()
+        assert other.code(other.join(pending)) is ErrorCode.UNKNOWN_MEMBER_ID
+
+    def test_deleted_group_stays_deleted(self, harness):
+        harness.commit({("topic", 0): 1})
+        harness.delete_group()
+        assert harness.restarted().state is GroupState.DEAD
+
+    def test_rebalance_of_a_group_that_was_loaded_too_large(self, harness):
+        harness.stable_group(Client(), Client())
+        other = harness.restarted(group_max_size=1)
+        assert other.state is GroupState.PREPARING_REBALANCE
+
+
+class TestTime:
+    def test_timer_that_was_put_off_fires_nothing(self, harness):
+        (client,) = harness.stable_group(Client())
+        harness.advance(SESSION_MS - 1)
+        harness.heartbeat(client)
+        early = Now(harness.now_ms + 2, 0)
+        assert harness.shard.on_time(early) is NOTHING
+
+    def test_one_timer_fires_at_a_time(self, harness):
+        """A record must be replayed before anything else is decided about its group."""
+        harness.stable_group(Client())
+        harness.commit({("topic", 0): 1}, group_id="other")
+        late = Now(harness.now_ms + 10_000 * SECOND, 0)
+        fired = 0
+        while harness.shard.next_deadline_ms() <= late.monotonic_ms and fired < 20:
+            assert len(harness.shard.on_time(late).records) <= 1
+            fired += 1
+        assert fired > 1
+
+
+class TestKind:
+    def test_disconnects_matter_only_in_profile_test(self):
+        assert GroupShards(GroupSettings()).event_for_disconnect(1) is None
+        evicting = GroupShards(GroupSettings(evict_on_disconnect=True))
+        assert evicting.event_for_disconnect(1) == ConnectionClosed(1)
+
+    def test_deleted_topics_are_told(self):
+        event = GroupShards(GroupSettings()).event_for_deleted_topics(["a", "b"])
+        assert event == TopicsDeleted(frozenset({"a", "b"}))
+
+    def test_a_new_shard_is_empty(self):
+        shards = GroupShards(GroupSettings())
+        shard = shards.new_shard(3)
+        assert isinstance(shard, GroupShard)
+        assert (shards.topic, shard.groups) == ("__consumer_offsets", {})
+
+
+def test_tombstone_of_a_group_that_is_not_there_is_nothing(harness):
+    harness.commit({("topic", 0): 1})
+    harness.delete_group()
+    for batch in harness.log[-1:]:
+        from kafkalite.coordinator.records import decode_batch
+
+        for record in decode_batch(batch, harness.codec):
+            harness.shard.replay(record)
+    assert harness.group is None
