@@ -1,7 +1,7 @@
 """From a request frame to an answer: the checks that every API shares, made once."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +28,19 @@ class Exchange:
     """Response message, `Pending`, or `NO_RESPONSE`."""
 
 
+Observer = Callable[[Exchange, int, RequestContext], None]
+"""Told of each request when its handler has returned, with the size of its frame in bytes."""
+
+
 class Dispatcher:
-    """The table of what this broker answers, and the way there and back."""
+    """The table of what this broker answers, and the way there and back.
+
+    Attributes:
+        observer: for tests that look at what clients send; it may not raise.
+    """
 
     def __init__(self, handlers: Iterable[Handler]) -> None:
+        self.observer: Observer | None = None
         self._handlers: dict[int, Handler] = {}
         for handler in handlers:
             assert handler.api.key not in self._handlers
@@ -74,6 +83,8 @@ class Dispatcher:
             raise
         except Exception as error:
             exchange.result = self.refuse(exchange, error, context)
+        if self.observer is not None:
+            self.observer(exchange, len(frame), context)
         return exchange
 
     def refuse(self, exchange: Exchange, error: Exception, context: RequestContext) -> Any:
