@@ -94,6 +94,7 @@ _MOVED_IN_4 = {
     "org.apache.kafka.tools.AclCommand": "kafka.admin.AclCommand",
     "org.apache.kafka.tools.BrokerApiVersionsCommand": "kafka.admin.BrokerApiVersionsCommand",
     "org.apache.kafka.tools.ConsoleProducer": "kafka.tools.ConsoleProducer",
+    "org.apache.kafka.tools.DumpLogSegments": "kafka.tools.DumpLogSegments",
 }
 
 #: Short names for `run_tool`, as the scripts in Kafka's bin/ are called.
@@ -107,7 +108,7 @@ TOOLS = {
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
-    "kafka-dump-log": "kafka.tools.DumpLogSegments",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
