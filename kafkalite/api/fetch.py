@@ -151,7 +151,7 @@ def _partition(cached: CachedPartition, context: RequestContext) -> Partition:
 
     Raises:
         KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, or
-            UNSUPPORTED_COMPRESSION_TYPE for a zstd topic and a client that cannot have it (rule 80).
+            UNSUPPORTED_COMPRESSION_TYPE for a zstd topic and a client too old for it (rule 80).
     """
     replicas = context.services.replicas
     if cached.topic_id != ZERO_UUID:
@@ -207,7 +207,9 @@ def _failed(index: int, code: ErrorCode) -> PartitionData:
     )
 
 
-def _response(plan: FetchPlan, results: Iterable[tuple[CachedPartition, PartitionData]]) -> FetchResponse:
+def _response(
+    plan: FetchPlan, results: Iterable[tuple[CachedPartition, PartitionData]]
+) -> FetchResponse:
     responses: list[FetchableTopicResponse] = []
     for cached, data in plan.select(results):
         last = responses[-1] if responses else None

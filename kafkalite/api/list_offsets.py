@@ -42,9 +42,7 @@ def admit(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsRe
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)
             named[key] = named.get(key, 0) + 1
-    isolation = (
-        IsolationLevel.READ_COMMITTED if request.isolation_level == 1 else IsolationLevel(0)
-    )
+    isolation = IsolationLevel.READ_COMMITTED if request.isolation_level == 1 else IsolationLevel(0)
     response = ListOffsetsResponse(topics=[])
     for topic in request.topics:
         answers = []

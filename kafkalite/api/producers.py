@@ -13,9 +13,7 @@ from kafkalite.wire.messages.describe_producers import (
 )
 
 
-def admit(
-    request: DescribeProducersRequest, context: RequestContext
-) -> DescribeProducersResponse:
+def admit(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
     """Answer each partition by itself."""
     return DescribeProducersResponse(
         topics=[

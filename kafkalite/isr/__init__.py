@@ -1,0 +1,1 @@
+"""Replicas of partitions: roles, watermarks, and who waits for them."""

@@ -146,7 +146,7 @@ class Partition:
         return result
 
     def list_offset(self, timestamp: int, isolation: IsolationLevel) -> tuple[int, int, int]:
-        """Answer ListOffsets: return (offset, timestamp, leader epoch); -1s where none (rule 92-94).
+        """Answer ListOffsets: return (offset, timestamp, epoch); -1s where none (rules 92-94).
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION for a negative timestamp without a meaning.

@@ -1,0 +1,1 @@
+"""One partition's bytes on disk, in Kafka's own format."""

@@ -1,0 +1,1 @@
+"""The edges: sockets, connections, and the composition of a broker."""

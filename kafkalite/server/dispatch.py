@@ -114,10 +114,10 @@ class Dispatcher:
         chunks.insert(0, size.to_bytes(SIZE_PREFIX_BYTES, "big") + prefix)
         return chunks
 
-    def _too_new(self, handler: Handler, header: RequestHeader, context: RequestContext) -> Exchange:
+    def _too_new(
+        self, handler: Handler, header: RequestHeader, context: RequestContext
+    ) -> Exchange:
         context.api_version = 0
         error = KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         at_zero = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         return Exchange(handler, at_zero, None, handler.refuse(None, error, context))
-
-

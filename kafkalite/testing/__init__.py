@@ -1,0 +1,1 @@
+"""What tests of other projects import: brokers, fixtures, a history checker."""
