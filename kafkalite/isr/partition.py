@@ -7,13 +7,16 @@ broker alone, so the high watermark is the log end offset.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from kafkalite.log.aborted import AbortedTransaction
 from kafkalite.log.log import AppendInfo, Log
 from kafkalite.log.region import FileRegion
 from kafkalite.log.validate import AppendOrigin
-from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kafkalite.types import TopicPartition
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
