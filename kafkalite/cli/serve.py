@@ -1,0 +1,196 @@
+"""`kafkalite serve`: run a broker until it is told to stop."""
+
+import errno
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+import trio
+
+from kafkalite.cli.output import examples
+from kafkalite.config import BrokerConfig, KafkaliteConfigError, load_config
+from kafkalite.server.broker import Broker
+
+DEFAULT_DATA_DIR: Final = "kafkalite-data"
+"""In the current directory: each project has its own topics, and sees where they are."""
+
+DEFAULT_HOST: Final = "127.0.0.1"
+
+
+@click.command(
+    epilog=examples(
+        "kafkalite serve --listen 127.0.0.1:9093 --data-dir /var/tmp/kafka",
+        "kafkalite serve server.properties --set num.partitions=4",
+        "kafkalite serve --profile test --listen 127.0.0.1:0",
+    )
+)
+@click.argument("properties", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Where to accept clients; port 0 takes any free one.  [default: 127.0.0.1:9092]",
+)
+@click.option(
+    "--data-dir",
+    metavar="DIR",
+    help="Where topics are kept.  [default: ./kafkalite-data; a temporary one with --profile test]",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["dev", "test", "kafka"]),
+    help="Defaults for a developer's machine, for the life of a test, or Apache Kafka's own.  "
+    "[default: dev]",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting by Kafka's name, such as log.retention.hours=1; may be repeated.",
+)
+@click.option("--force", is_flag=True, help="Let --profile test use a data directory that exists.")
+@click.option("-v", "--verbose", count=True, help="Log more to stderr; -vv logs everything.")
+def serve(
+    properties: Path | None,
+    listen: str | None,
+    data_dir: str | None,
+    profile: str | None,
+    settings: tuple[str, ...],
+    force: bool,
+    verbose: int,
+) -> None:
+    """Run a broker until Ctrl-C or SIGTERM.
+
+    Settings come from PROPERTIES (a Kafka server.properties), then from the environment as with
+    Kafka's container image (KAFKA_NUM_PARTITIONS=4), then from the options. When clients can
+    connect, one line is printed on standard output:
+
+    kafkalite ready: bootstrap=127.0.0.1:9092 profile=dev data=...
+    """
+    _log_to_stderr(verbose)
+    overrides = _overrides(listen=listen, data_dir=data_dir, profile=profile, settings=settings)
+    try:
+        with _configured(properties, overrides, force=force) as config:
+            trio.run(_serve, config)
+    except BaseExceptionGroup as group:
+        _raise_plainly(group)
+    except KafkaliteConfigError as error:
+        raise click.ClickException(str(error)) from None
+
+
+async def _serve(config: BrokerConfig) -> None:
+    broker = Broker(config)
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_stop_on_signal, signals, nursery.cancel_scope)
+            await nursery.start(broker.run)
+            data = ",".join(os.path.abspath(path) for path in config.log_dirs)
+            print(
+                f"kafkalite ready: bootstrap={broker.bootstrap} profile={config.profile} "
+                f"data={data}",
+                flush=True,
+            )
+
+
+async def _stop_on_signal(signals: AsyncIterator[int], broker: trio.CancelScope) -> None:
+    async for number in signals:
+        # A second Ctrl-C ends the process at once.
+        signal.signal(number, signal.SIG_DFL)
+        broker.cancel()
+
+
+def _overrides(
+    *, listen: str | None, data_dir: str | None, profile: str | None, settings: tuple[str, ...]
+) -> dict[str, str]:
+    """Return what the options say, by the names of settings."""
+    overrides: dict[str, str] = {}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not name.strip() or not equals:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="'--set'")
+        overrides[name.strip()] = value.strip()
+    if profile is not None:
+        overrides["kafkalite.profile"] = profile
+    if data_dir is not None:
+        overrides["log.dirs"] = data_dir
+    if listen is not None:
+        address = f"{DEFAULT_HOST}:{listen}" if listen.isdigit() else listen
+        overrides["listeners"] = f"PLAINTEXT://{address}"
+    return overrides
+
+
+@contextmanager
+def _configured(
+    properties: Path | None, overrides: dict[str, str], *, force: bool
+) -> Iterator[BrokerConfig]:
+    """Load the settings and see to a data directory; a temporary one is removed at the end."""
+
+    def load() -> BrokerConfig:
+        return load_config(properties, environment=os.environ, overrides=overrides)
+
+    config = load()
+    temporary: str | None = None
+    if not config.log_dirs:
+        temporary = tempfile.mkdtemp(prefix="kafkalite-")
+        overrides["log.dirs"] = temporary
+        config = load()
+    elif config.profile == "test" and not force:
+        _refuse_existing(config)
+    elif config.profile == "dev" and not config.static.keys() & {"log.dirs", "log.dir"}:
+        _prepare_default_data_dir()
+        overrides["log.dirs"] = DEFAULT_DATA_DIR
+        config = load()
+    try:
+        yield config
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _refuse_existing(config: BrokerConfig) -> None:
+    for path in config.log_dirs:
+        if (Path(path) / "meta.properties").exists():
+            raise click.ClickException(
+                f"{path} holds data, which profile test would not keep safe: "
+                "use another profile, or --force"
+            )
+
+
+def _prepare_default_data_dir() -> None:
+    """Make the data directory invisible to git: it lies in the user's own project."""
+    folder = Path(DEFAULT_DATA_DIR)
+    folder.mkdir(exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("# Made by kafkalite.\n*\n")
+
+
+def _raise_plainly(group: BaseExceptionGroup[BaseException]) -> None:
+    """Raise the one thing that went wrong in a nursery, as one line where it is no bug."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, KafkaliteConfigError):
+        raise click.ClickException(str(error)) from None
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        raise click.ClickException(
+            f"{error}: is another broker running? Choose another address with --listen HOST:PORT"
+        ) from None
+    raise error
+
+
+def _log_to_stderr(verbose: int) -> None:
+    level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=level,
+        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
+    )

@@ -1,0 +1,176 @@
+"""What clients sent to a broker under test, and what they are reading at the moment."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import trio
+
+from kafkalite.types import ZERO_UUID, TopicPartition
+from kafkalite.wire.api import ApiKey
+from kafkalite.wire.messages.fetch import FetchRequest
+from kafkalite.wire.messages.sync_group import SyncGroupRequest
+
+if TYPE_CHECKING:
+    from kafkalite.api.context import RequestContext
+    from kafkalite.server.dispatch import Exchange
+
+REQUESTS_MAX: Final = 10_000
+BYTES_MAX: Final = 32 * 1024 * 1024
+"""The journal keeps the latest requests, up to either bound: they hold the records sent."""
+
+READERS_MAX: Final = 4_096
+"""Connections whose fetching is remembered; the one that has been silent longest is forgotten."""
+
+FULL_FETCH_EPOCHS: Final = (-1, 0)
+"""Session epochs of a Fetch that names all of its partitions (KIP-227)."""
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class SeenRequest:
+    """A request that the broker has handled; `message` has the fields of Kafka's definition."""
+
+    api: ApiKey
+    version: int
+    client_id: str
+    connection_id: int
+    timestamp_ms: int
+    message: Any
+
+
+@dataclass(slots=True)
+class _Reader:
+    """What one connection fetches."""
+
+    client_id: str
+    partitions: dict[TopicPartition, None] = field(default_factory=dict)
+    fetched_at: int = 0
+    """Number of its last Fetch, in the order of all requests."""
+
+
+@dataclass(slots=True)
+class _Wait:
+    predicate: Callable[[], bool]
+    event: trio.Event
+
+
+class Journal:
+    """Observes a broker's dispatcher; lives in the broker's thread.
+
+    Args:
+        topic_name: gives the name of a topic ID, None if there is no such topic.
+    """
+
+    def __init__(self, topic_name: Callable[[UUID], str | None]) -> None:
+        self._topic_name = topic_name
+        self._requests: deque[tuple[SeenRequest, int]] = deque()
+        self._size_bytes = 0
+        self._count = 0
+        self._readers: dict[int, _Reader] = {}
+        self._synced_at: dict[tuple[str, str], int] = {}
+        self._waits: list[_Wait] = []
+
+    def observe(self, exchange: "Exchange", size_bytes: int, context: "RequestContext") -> None:
+        """Take note of a request; the dispatcher's observer."""
+        header, message = exchange.header, exchange.request
+        api = exchange.handler.api.key
+        self._count += 1
+        self._requests.append(
+            (
+                SeenRequest(
+                    api=api,
+                    version=header.api_version,
+                    client_id=header.client_id,
+                    connection_id=context.connection_id,
+                    timestamp_ms=context.now_ms,
+                    message=message,
+                ),
+                size_bytes,
+            )
+        )
+        self._size_bytes += size_bytes
+        while len(self._requests) > REQUESTS_MAX or self._size_bytes > BYTES_MAX:
+            self._size_bytes -= self._requests.popleft()[1]
+        if api is ApiKey.FETCH:
+            self._on_fetch(message, context)
+        elif api is ApiKey.SYNC_GROUP:
+            self._on_sync(message)
+        for wait in self._waits:
+            if wait.predicate():
+                wait.event.set()
+
+    def find(self, *, api: ApiKey | None = None, client_id: str | None = None) -> list[SeenRequest]:
+        """Return the requests kept, in the order in which they were handled."""
+        return [
+            request
+            for request, _ in self._requests
+            if (api is None or request.api is api)
+            and (client_id is None or request.client_id == client_id)
+        ]
+
+    def clear(self) -> None:
+        """Forget the requests; who reads what is still known."""
+        self._requests.clear()
+        self._size_bytes = 0
+
+    def reads_since_sync(
+        self,
+        group_id: str,
+        member_id: str,
+        client_id: str,
+        partitions: Iterable[TopicPartition],
+    ) -> bool:
+        """Whether a member has fetched all of these partitions since it got its assignment.
+
+        Only then is its position fixed: a consumer that starts at `latest` asks where that is
+        after it knows its assignment, and misses what is written before it asks.
+        """
+        synced_at = self._synced_at.get((group_id, member_id))
+        if synced_at is None:
+            return False
+        reading = {
+            place
+            for reader in self._readers.values()
+            if reader.client_id == client_id and reader.fetched_at > synced_at
+            for place in reader.partitions
+        }
+        return reading.issuperset(partitions)
+
+    async def wait_until(self, predicate: Callable[[], bool]) -> None:
+        """Return when the predicate holds; looked at after each request. Has no deadline."""
+        if predicate():
+            return
+        wait = _Wait(predicate, trio.Event())
+        self._waits.append(wait)
+        try:
+            await wait.event.wait()
+        finally:
+            self._waits.remove(wait)
+
+    def _on_sync(self, message: SyncGroupRequest) -> None:
+        self._synced_at[message.group_id, message.member_id] = self._count
+        if len(self._synced_at) > READERS_MAX:
+            del self._synced_at[next(iter(self._synced_at))]
+
+    def _on_fetch(self, message: FetchRequest, context: "RequestContext") -> None:
+        reader = self._readers.pop(context.connection_id, None) or _Reader(context.client_id)
+        # Put in again at the end: the order of the dict is that of the last Fetch.
+        self._readers[context.connection_id] = reader
+        if len(self._readers) > READERS_MAX:
+            del self._readers[next(iter(self._readers))]
+        if message.session_epoch in FULL_FETCH_EPOCHS:
+            reader.partitions.clear()
+        for topic in message.forgotten_topics_data:
+            name = self._name(topic.topic, topic.topic_id)
+            for index in topic.partitions:
+                reader.partitions.pop(TopicPartition(name, index), None)
+        for named in message.topics:
+            name = self._name(named.topic, named.topic_id)
+            for partition in named.partitions:
+                reader.partitions[TopicPartition(name, partition.partition)] = None
+        reader.fetched_at = self._count
+
+    def _name(self, name: str, topic_id: UUID) -> str:
+        return name if topic_id == ZERO_UUID else self._topic_name(topic_id) or ""
