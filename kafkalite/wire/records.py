@@ -151,18 +151,6 @@ class Record:
     headers: list[tuple[str, bytes | None]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ScannedRecord:
-    """Where one record lies in a batch's decompressed payload, and what compaction asks of it."""
-
-    start: int
-    end: int
-    offset_delta: int
-    timestamp_delta: int
-    key: bytes | None
-    has_value: bool
-
-
 @dataclass(slots=True, frozen=True, kw_only=True)
 class EndMarker:
     """The one record of a transaction marker (Kafka's EndTransactionMarker)."""
@@ -284,18 +272,6 @@ def iterate_records(batch: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -
             None if value_length < 0 else payload[value_start : value_start + value_length],
             headers,
         )
-
-
-def scan_records(payload: bytes, record_count: int) -> Iterator[ScannedRecord]:
-    """Yield where each record of a decompressed payload lies, without copying its value.
-
-    Raises:
-        KafkaError: INVALID_RECORD as `iterate_records`.
-    """
-    for start, end, timestamp_delta, offset_delta, key, _, value_length, _ in scan_payload(
-        payload, record_count
-    ):
-        yield ScannedRecord(start, end, offset_delta, timestamp_delta, key, value_length >= 0)
 
 
 def read_whole_header(batch: Buffer) -> BatchHeader:
