@@ -177,6 +177,11 @@ class BrokerConfig:
         return self._values[name]
 
     @property
+    def values(self) -> Mapping[_Str, Value]:
+        """All values by name, as they are now; replaced, not changed, by `apply_dynamic`."""
+        return self._values
+
+    @property
     def node_id(self) -> _Int:
         """The number of this broker."""
         return self.int("node.id")

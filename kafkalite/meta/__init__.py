@@ -1,1 +1,1 @@
-"""The cluster's metadata: what it is, who decides about it, where it is kept."""
+"""Cluster metadata: what there is, who decides about it, and where that is kept."""

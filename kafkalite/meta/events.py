@@ -1,0 +1,166 @@
+"""What may happen to metadata: the closed set of events that `controller.decide` knows.
+
+Whatever is random or taken from a clock was made outside and is in the event.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from uuid import UUID
+
+from kafkalite.log_config import LogConfig
+from kafkalite.settings.kinds import Value
+
+PRODUCER_ID_BLOCK_SIZE = 1_000
+"""Producer ids given to a broker at a time, as in Kafka (rule D64)."""
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Rules:
+    """What the controller's own settings say at the moment.
+
+    Attributes:
+        broker_id: of the broker that decides.
+        listener_names: the listeners of that broker.
+        broker_values: its settings.
+        topic_defaults: what topics have that do not set it.
+    """
+
+    broker_id: int
+    listener_names: Sequence[str]
+    broker_values: Mapping[str, Value]
+    topic_defaults: LogConfig
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class RegisterBroker:
+    """A broker has started, or tells other addresses than before.
+
+    Attributes:
+        restarted: whether its partitions begin a new reign.
+    """
+
+    broker_id: int
+    endpoints: Mapping[str, tuple[str, int]]
+    rack: str | None = None
+    restarted: bool = True
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class UnregisterBroker:
+    """A broker has stopped."""
+
+    broker_id: int
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class CreateTopic:
+    """A topic is wanted.
+
+    Attributes:
+        topic_id: a new one.
+        num_partitions: -1 with assignments.
+        replication_factor: -1 with assignments.
+        assignments: index and brokers of each partition, instead of the two numbers.
+        configs: the topic's own settings; None is what a client may send and nobody may set.
+    """
+
+    name: str
+    topic_id: UUID
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class DeleteTopic:
+    """A topic is to go."""
+
+    name: str
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class CreatePartitions:
+    """A topic is to have more partitions.
+
+    Attributes:
+        count: of all partitions afterwards.
+        assignments: brokers of each new partition; None leaves it to the controller.
+    """
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class AlterConfigs:
+    """A resource is to have exactly these settings of its own (the older AlterConfigs)."""
+
+    resource_type: int
+    resource_name: str
+    configs: Sequence[tuple[str, str | None]]
+
+
+class Operation(IntEnum):
+    """What to do with one setting (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class IncrementalAlterConfigs:
+    """Some settings of a resource are to change: name, number of the operation, value."""
+
+    resource_type: int
+    resource_name: str
+    operations: Sequence[tuple[str, int, str | None]]
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class AllocateProducerIds:
+    """A broker has no producer ids left."""
+
+    broker_id: int
+    count: int = PRODUCER_ID_BLOCK_SIZE
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class AdoptTopic:
+    """Directories of a topic were found on a broker's disk.
+
+    They are those of a known topic, or of one that Apache Kafka or a lost metadata file knew.
+
+    Attributes:
+        topic_id: as the directories say; None if they do not.
+        new_topic_id: the id to give if they do not.
+        leader_epochs: latest leader epoch in each partition's log, by index; -1 if there is none.
+        broker_id: of the broker.
+        configs: settings to begin with.
+        next_producer_id: one more than the largest producer id in the logs.
+    """
+
+    name: str
+    topic_id: UUID | None
+    new_topic_id: UUID
+    leader_epochs: Mapping[int, int]
+    broker_id: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+    next_producer_id: int = 0
+
+
+Event = (
+    RegisterBroker
+    | UnregisterBroker
+    | CreateTopic
+    | DeleteTopic
+    | CreatePartitions
+    | AlterConfigs
+    | IncrementalAlterConfigs
+    | AllocateProducerIds
+    | AdoptTopic
+)

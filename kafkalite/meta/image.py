@@ -1,0 +1,189 @@
+"""The cluster's metadata at one moment: brokers, topics, partitions, settings, producer ids.
+
+An image is a value: nothing in it is changed after it was made, and `apply` gives the next one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from kafkalite.meta.names import refusal_of_name
+from kafkalite.wire.errors import ErrorCode
+
+NO_LEADER = -1
+RETIRED_TOPIC_IDS_MAX = 1_000
+"""Ids of deleted topics that are remembered, to know their directories should any turn up."""
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class BrokerImage:
+    """A live broker.
+
+    Attributes:
+        endpoints: host and port by listener name. An empty host stands for the address that a
+            client came in by.
+    """
+
+    broker_id: int
+    endpoints: Mapping[str, tuple[str, int]]
+    rack: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class PartitionImage:
+    """One partition.
+
+    Invariant: leader in isr or leader == NO_LEADER; isr is a subset of replicas and not empty.
+    """
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class TopicImage:
+    """One topic; partition i is `partitions[i]`, `configs` are its own settings as text."""
+
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionImage, ...]
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+class ConfigResource(NamedTuple):
+    """What settings belong to: number of the kind as the protocol has it, and the name."""
+
+    type: int
+    name: str
+
+
+class Change(Protocol):
+    """A step from one image to the next; the closed set of them is in `meta/changes.py`."""
+
+    def apply_to(self, builder: "ImageBuilder") -> None:
+        """Make the step."""
+        ...
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Image:
+    """All metadata of the cluster at one version.
+
+    Attributes:
+        version: number of commits that led here.
+        configs: settings of brokers, groups and client metrics; those of topics are with them.
+        next_producer_id: first producer id that has not been given to any broker.
+        retired_topic_ids: ids of topics deleted lately, the latest last.
+    """
+
+    version: int = 0
+    cluster_id: str = ""
+    controller_id: int = -1
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topic_names: Mapping[UUID, str] = field(default_factory=dict)
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    next_producer_id: int = 0
+    retired_topic_ids: tuple[UUID, ...] = ()
+
+    def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
+        """Return the topic with this id, None if there is none."""
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics[name]
+
+    def partition(self, topic: str, index: int) -> PartitionImage | None:
+        """Return a partition, None if there is none."""
+        found = self.topics.get(topic)
+        if found is None or not 0 <= index < len(found.partitions):
+            return None
+        return found.partitions[index]
+
+    def configs_of(self, resource: ConfigResource) -> Mapping[str, str]:
+        """Return the settings of a broker, group or metrics subscription; empty if it has none."""
+        return self.configs.get(resource, {})
+
+    def refusal_of_unknown(self, name: str) -> ErrorCode:
+        """Return what to answer about a topic that is not here (rule B19)."""
+        if refusal_of_name(name) is not None:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def apply(self, changes: Iterable[Change]) -> "Image":
+        """Return the image after one commit."""
+        builder = ImageBuilder(self)
+        for change in changes:
+            change.apply_to(builder)
+        return builder.build(self.version + 1)
+
+
+class ImageBuilder:
+    """Collects the changes of a commit; what they do not touch is shared with the old image."""
+
+    __slots__ = ("_copied", "_image")
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        self._copied: set[str] = set()
+
+    @property
+    def image(self) -> Image:
+        """The image so far; not to be kept."""
+        return self._image
+
+    def set_broker(self, broker: BrokerImage) -> None:
+        """Add or replace a broker."""
+        self._replace("brokers", broker.broker_id, broker)
+
+    def remove_broker(self, broker_id: int) -> None:
+        """Remove a broker."""
+        self._replace("brokers", broker_id, None)
+
+    def set_topic(self, topic: TopicImage) -> None:
+        """Add or replace a topic."""
+        self._replace("topics", topic.name, topic)
+        self._replace("topic_names", topic.topic_id, topic.name)
+
+    def remove_topic(self, name: str) -> None:
+        """Remove a topic and remember its id."""
+        topic_id = self._image.topics[name].topic_id
+        self._replace("topics", name, None)
+        self._replace("topic_names", topic_id, None)
+        self.retire((topic_id,))
+
+    def set_partitions(self, name: str, partitions: tuple[PartitionImage, ...]) -> None:
+        """Give a topic other partitions."""
+        self.set_topic(replace(self._image.topics[name], partitions=partitions))
+
+    def set_configs(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
+        """Give a broker, group or metrics subscription other settings; empty removes it."""
+        self._replace("configs", resource, configs or None)
+
+    def set_next_producer_id(self, next_producer_id: int) -> None:
+        """Move the producer ids on."""
+        self._image = replace(self._image, next_producer_id=next_producer_id)
+
+    def retire(self, topic_ids: tuple[UUID, ...]) -> None:
+        """Remember ids of deleted topics."""
+        retired = (*self._image.retired_topic_ids, *topic_ids)[-RETIRED_TOPIC_IDS_MAX:]
+        self._image = replace(self._image, retired_topic_ids=retired)
+
+    def build(self, version: int) -> Image:
+        """Return the new image."""
+        self._copied.clear()
+        return replace(self._image, version=version)
+
+    def _replace(self, attribute: str, key: object, value: object) -> None:
+        """Set or (with None) remove one entry of one mapping, which is copied the first time."""
+        if attribute not in self._copied:
+            copy: Any = dict(getattr(self._image, attribute))
+            self._image = replace(self._image, **{attribute: copy})
+            self._copied.add(attribute)
+        mapping = getattr(self._image, attribute)
+        if value is None:
+            mapping.pop(key, None)
+        else:
+            mapping[key] = value

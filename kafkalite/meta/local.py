@@ -1,0 +1,171 @@
+"""Metadata of a lone broker: one file of lines, one line for each commit.
+
+A line is the CRC-32 of the rest in eight hexadecimal digits, a space, and JSON:
+`{"version": 7, "changes": [...]}`. The first line holds the sum of all commits before it. A crash
+may leave a torn line at the end, which was never acknowledged and is cut off.
+"""
+
+import json
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from kafkalite.meta.changes import Change, from_json, snapshot, to_json
+from kafkalite.meta.image import Image
+from kafkalite.meta.store import MetadataStoreError, Stored
+from kafkalite.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kafkalite.log.disk import Disk, File
+
+logger = logging.getLogger("kafkalite.meta")
+
+METADATA_FILE: Final = "kafkalite-metadata.log"
+"""Its name in the first log directory. Apache Kafka looks at directories only, and leaves it be."""
+
+SUM_UP_FROM_BYTES: Final = 1 << 20
+SUM_UP_GROWTH: Final = 4
+"""The file is rewritten when it has this size, and this many times that of its first line:
+starts stay fast, and the rewriting costs a constant share of the writing."""
+
+_CHECKSUM_DIGITS = 8
+
+
+class LocalStore:
+    """The file, held open for appending.
+
+    Args:
+        path: of the file.
+        flush: whether a commit is forced to disk before it is acknowledged.
+    """
+
+    def __init__(self, disk: "Disk", path: str, *, flush: bool = True) -> None:
+        self._disk = disk
+        self._path = path
+        self._flush = flush
+        self._file: File | None = None
+        self._first_line_size = 0
+        self._broken = ""
+
+    def load(self) -> Stored:
+        """Return what was committed, and cut off what was not."""
+        try:
+            self._file = self._disk.open(self._path, create=True)
+            data = self._disk.read(self._path)
+        except OSError as error:
+            raise MetadataStoreError(f"{self._path}: {error.strerror}") from error
+        lines = data.split(b"\n")
+        commits = [_read_line(line) for line in lines[:-1]]
+        good = next((i for i, commit in enumerate(commits) if commit is None), len(commits))
+        if any(commit is not None for commit in commits[good:]):
+            raise MetadataStoreError(
+                f"{self._path}: line {good + 1} is damaged, and commits follow it; restore the "
+                "file from a copy, or move it away: topics are then found by their directories, "
+                "and their settings are lost"
+            )
+        size = sum(len(line) + 1 for line in lines[:good])
+        if size < len(data):
+            logger.warning(
+                "%s: the last %d bytes are no whole commit and were cut off",
+                self._path,
+                len(data) - size,
+            )
+            self._cut(size)
+        self._first_line_size = len(lines[0]) if good else 0
+        changes: list[Change] = []
+        version = 0
+        for commit in commits[:good]:
+            assert commit is not None
+            version = commit["version"]
+            try:
+                changes += [from_json(values) for values in commit["changes"]]
+            except ValueError as error:
+                raise MetadataStoreError(f"{self._path}: {error}") from None
+        return Stored(version, changes)
+
+    async def commit(self, version: int, changes: Sequence[Change]) -> None:
+        """Append one line.
+
+        Writing and forcing to disk are one step in one thread, so a cancellation comes before
+        both or after both.
+        """
+        if self._broken:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._broken)
+        line = _write_line(version, changes)
+        try:
+            if self._flush:
+                await self._disk.run_in_thread(self._append, line)
+            else:
+                self._append(line)
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{self._path}: {error.strerror}"
+            ) from error
+
+    async def sum_up(self, image: Image) -> None:
+        """Rewrite the file as one line, once it has grown much beyond that."""
+        assert self._file is not None
+        size = self._file.size
+        if size < max(SUM_UP_FROM_BYTES, SUM_UP_GROWTH * self._first_line_size):
+            return
+        line = _write_line(image.version, snapshot(image))
+        try:
+            if self._flush:
+                await self._disk.run_in_thread(self._rewrite, line)
+            else:
+                self._rewrite(line)
+        except OSError as error:
+            logger.warning("%s: could not be summed up: %s", self._path, error.strerror)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _append(self, line: bytes) -> None:
+        """Append and force to disk, or leave the file as it was."""
+        assert self._file is not None
+        size = self._file.size
+        self._file.append(line)
+        if self._flush:
+            try:
+                self._file.sync()
+            except OSError:
+                self._cut(size)
+                raise
+        if not size:
+            self._first_line_size = len(line)
+
+    def _rewrite(self, line: bytes) -> None:
+        self._disk.replace(self._path, line, sync=self._flush)
+        old = self._file
+        assert old is not None
+        self._file = self._disk.open(self._path)
+        self._first_line_size = len(line)
+        old.close()
+
+    def _cut(self, size: int) -> None:
+        """Take back what was written; if even that fails, commit nothing more."""
+        assert self._file is not None
+        try:
+            self._file.truncate(size)
+        except OSError as error:
+            self._broken = f"{self._path}: a failed write could not be taken back: {error.strerror}"
+            logger.exception("%s", self._broken)
+
+
+def _write_line(version: int, changes: Sequence[Change]) -> bytes:
+    values = {"version": version, "changes": [to_json(change) for change in changes]}
+    text = json.dumps(values, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (crc32(text), text)
+
+
+def _read_line(line: bytes) -> dict[str, Any] | None:
+    """Return the commit in a line (without its end), None if the line is damaged."""
+    checksum, text = line[:_CHECKSUM_DIGITS], line[_CHECKSUM_DIGITS + 1 :]
+    if b"%08x" % crc32(text) != checksum:
+        return None
+    values = json.loads(text)
+    assert isinstance(values, dict)
+    return values

@@ -1,0 +1,32 @@
+"""Which names topics may have (rule B22)."""
+
+import re
+
+TOPIC_NAME_LENGTH_MAX = 249
+"""With `-` and a partition number of five digits a directory name stays within 255 bytes."""
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+"""Name of Apache Kafka's metadata log, whose directory may lie beside those of topics."""
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+
+
+def refusal_of_name(name: str) -> str | None:
+    """Return why a topic cannot have this name, None if it can."""
+    if not name:
+        return "Topic name is invalid: it is empty"
+    if name in (".", ".."):
+        return f"Topic name is invalid: '{name}' is a directory of its own"
+    if len(name) > TOPIC_NAME_LENGTH_MAX:
+        return (
+            f"Topic name is invalid: it has {len(name)} characters, at most "
+            f"{TOPIC_NAME_LENGTH_MAX} are allowed"
+        )
+    if not _LEGAL.fullmatch(name):
+        return f"Topic name is invalid: '{name}' may hold ASCII letters, digits, '.', '_' and '-'"
+    return None
+
+
+def collision_key(name: str) -> str:
+    """Return what two names share that metrics could not tell apart."""
+    return name.replace(".", "_")

@@ -1,0 +1,59 @@
+"""Which brokers get the replicas of new partitions."""
+
+from collections.abc import Mapping, Sequence
+
+
+def place_replicas(
+    racks: Mapping[int, str | None], *, count: int, replication_factor: int, start: int
+) -> list[tuple[int, ...]]:
+    """Return the replicas of `count` partitions, the preferred leader first.
+
+    Leaders go around the brokers, beginning with number `start` of them; the replicas of a
+    partition lie on as many racks as there are (KIP-36).
+
+    Args:
+        racks: the live brokers and their racks; at least `replication_factor` of them.
+        count: partitions to place.
+        replication_factor: replicas of each.
+        start: any number; which broker comes first.
+    """
+    assert 1 <= replication_factor <= len(racks)
+    circle = _alternate_racks(racks)
+    return [
+        _choose(circle, racks, first=start + index, replication_factor=replication_factor)
+        for index in range(count)
+    ]
+
+
+def _alternate_racks(racks: Mapping[int, str | None]) -> list[int]:
+    """Return the brokers in an order in which neighbours lie on different racks, if they can."""
+    by_rack: dict[str, list[int]] = {}
+    for broker_id in sorted(racks):
+        by_rack.setdefault(racks[broker_id] or "", []).append(broker_id)
+    rows = [by_rack[rack] for rack in sorted(by_rack)]
+    longest = max(map(len, rows))
+    return [row[turn] for turn in range(longest) for row in rows if turn < len(row)]
+
+
+def _choose(
+    circle: Sequence[int],
+    racks: Mapping[int, str | None],
+    *,
+    first: int,
+    replication_factor: int,
+) -> tuple[int, ...]:
+    candidates = [circle[(first + step) % len(circle)] for step in range(len(circle))]
+    chosen: list[int] = []
+    used_racks: set[str | None] = set()
+    # Each round takes one broker of each rack that the round has not used, in circle order.
+    while len(chosen) < replication_factor:
+        used_racks.clear()
+        for broker_id in candidates:
+            if broker_id in chosen or racks[broker_id] in used_racks:
+                continue
+            chosen.append(broker_id)
+            if racks[broker_id] is not None:
+                used_racks.add(racks[broker_id])
+            if len(chosen) == replication_factor:
+                break
+    return tuple(chosen)
