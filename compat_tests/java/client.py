@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, classpath, java_command
 from compat_tests.cache import cached_dir, digest_of
+from compat_tests.clients import Client, Prepared
 from compat_tests.toolchains import find_program, run_build
 
 _SOURCE = Path(__file__).parent / "Driver.java"
@@ -22,9 +24,12 @@ def classes_dir(version: str) -> Path:
     return cached_dir(f"java-driver/{version}-{digest_of(_SOURCE, jars)}", build)
 
 
-def command(version: str) -> list[str]:
-    """Return the command line of the driver, without the bootstrap address."""
-    return java_command(version, "Driver", extra_classpath=str(classes_dir(version)))
+def prepare(version: str) -> Prepared:
+    """Fetch the client and compile its driver."""
+    return java_command(version, "Driver", extra_classpath=str(classes_dir(version))), {}
 
 
-VERSIONS = (KAFKA_4, KAFKA_3_9)
+CLIENTS = [
+    Client(name="Java", version=version, prepare=partial(prepare, version))
+    for version in (KAFKA_4, KAFKA_3_9)
+]

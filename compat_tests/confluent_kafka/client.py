@@ -1,0 +1,21 @@
+"""confluent-kafka, current and from before librdkafka 2.11.1, whose feature gates were stricter."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from compat_tests.clients import Client, python_client
+
+_CANNOT = {
+    "admin:delete_group_offsets": "no such call",
+}
+
+CLIENTS = [
+    Client(
+        name="confluent-kafka",
+        version=version,
+        prepare=partial(python_client, "confluent_kafka", f"confluent-kafka=={version}"),
+        cannot=_CANNOT,
+    )
+    for version in ("2.16.1", "2.6.1")
+]

@@ -1,0 +1,91 @@
+"""Fixtures of the compatibility suite: one broker and one driver a client for each worker."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.register_assert_rewrite("compat_tests.scenarios")
+
+from compat_tests import matrix  # noqa: E402 (after the assertions' rewrite is registered)
+from compat_tests.broker import compat_broker  # noqa: E402
+from compat_tests.clients import Client, all_clients  # noqa: E402
+from compat_tests.driver import Driver, DriverDied  # noqa: E402
+from compat_tests.toolchains import MissingToolchain  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Drivers:
+    """The running drivers of this worker, started when first asked for."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.running: dict[str, Driver] = {}
+
+    def of(self, client: Client) -> Driver:
+        """Return the driver of a client; a dead one is replaced."""
+        driver = self.running.get(client.id)
+        if driver is not None:
+            try:
+                with driver.changed:
+                    driver.check_alive()
+            except DriverDied:
+                driver.close()
+                driver = None
+        if driver is None:
+            try:
+                driver = self.running[client.id] = client.start(self.bootstrap)
+            except MissingToolchain as missing:
+                skip_or_fail(str(missing))
+        return driver
+
+    def close(self) -> None:
+        """End all of them."""
+        for driver in self.running.values():
+            driver.close()
+
+
+def skip_or_fail(reason: str) -> None:
+    """Skip where a person misses a program; fail in CI, where a skip would be a lie."""
+    if os.environ.get("CI", "").lower() == "true":
+        pytest.fail(f"CI must have it: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def compat_bootstrap() -> Iterator[str]:
+    """``host:port`` of the broker under test."""
+    try:
+        with compat_broker() as bootstrap:
+            yield bootstrap
+    except MissingToolchain as missing:
+        skip_or_fail(str(missing))
+
+
+@pytest.fixture(scope="session")
+def drivers(compat_bootstrap: str) -> Iterator[Drivers]:
+    """The drivers of all clients."""
+    with contextlib.closing(Drivers(compat_bootstrap)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def helper(drivers: Drivers) -> Driver:
+    """The trusted client that sets scenes: librdkafka's."""
+    return drivers.of(next(c for c in all_clients() if c.name == "confluent-kafka"))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Collect outcomes for the matrix; runs where the reports are brought together."""
+    matrix.collect(report)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the matrix if every cell of it was run."""
+    if not hasattr(session.config, "workerinput"):
+        matrix.write_if_complete()

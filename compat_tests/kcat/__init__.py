@@ -1,0 +1,1 @@
+"""kcat, Debian's package of it."""

@@ -1,0 +1,18 @@
+"""The scenarios, written once for all clients; each is a function of a `Bench`."""
+
+from __future__ import annotations
+
+from compat_tests.scenarios import admin, cross_client, errors, groups, offsets, records
+from compat_tests.scenarios.registry import SCENARIOS, Bench, Scenario
+
+__all__ = [
+    "SCENARIOS",
+    "Bench",
+    "Scenario",
+    "admin",
+    "cross_client",
+    "errors",
+    "groups",
+    "offsets",
+    "records",
+]

@@ -1,0 +1,48 @@
+"""What one client wrote, every other reads the same."""
+
+from __future__ import annotations
+
+import random
+
+from compat_tests.clients import all_clients
+from compat_tests.scenarios.records import check_same, check_sent
+from compat_tests.scenarios.registry import Bench, scenario
+
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@scenario("written by it, read by all clients")
+def every_other_client_reads_the_same(bench: Bench) -> None:
+    codecs = [
+        codec
+        for codec in _CODECS
+        if codec == "none" or bench.client.reason_against([f"codec:{codec}"]) is None
+    ]
+    topic = bench.topic(partitions=len(codecs))
+    numbers = random.Random(7)
+    timed = bench.client.reason_against(["timestamps"]) is None
+    sent_by_codec = []
+    for partition, codec in enumerate(codecs):
+        sent = []
+        for i in range(20):
+            record = {
+                "partition": partition,
+                "key": None if i % 5 == 0 else b"key-%d" % i,
+                # Some of it compresses and some does not; one is longer than a block of snappy's.
+                "value": b"text " * i + numbers.randbytes(70_000 if i == 3 else 50),
+                "headers": [("codec", codec.encode()), ("i", b"%d" % (i // 5))],
+            }
+            sent.append(record | ({"timestamp": 1_700_000_000_000 + i} if timed else {}))
+        check_sent(bench.driver.produce(topic, sent, codec=codec))
+        sent_by_codec.append(sent)
+    for reader in all_clients():
+        driver = bench.driver_of(reader)
+        starts = dict.fromkeys(range(len(codecs)), "earliest")
+        read = driver.consume(topic, starts, 20 * len(codecs))
+        for partition, sent in enumerate(sent_by_codec):
+            here = [record for record in read if record.partition == partition]
+            assert [record.offset for record in here] == list(range(20)), reader.id
+            check_same(sent, here)
+            if timed:
+                stamps = [record.timestamp for record in here]
+                assert stamps == [record["timestamp"] for record in sent], reader.id

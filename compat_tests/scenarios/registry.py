@@ -1,0 +1,95 @@
+"""The list of scenarios, and the bench that each is given."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from compat_tests.clients import Client, all_clients
+from compat_tests.driver import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from compat_tests.driver import Driver
+
+
+@dataclass(slots=True)
+class Bench:
+    """What a scenario works with: the client under test, helpers, and fresh names.
+
+    ``helper`` is a driver of another, trusted client; it makes topics and looks at groups where the
+    scenario is not about that. ``driver_of`` gives the running driver of any client.
+    """
+
+    client: Client
+    driver: Driver
+    helper: Driver
+    bootstrap: str
+    driver_of: Callable[[Client], Driver]
+    _members: list[Member] = field(default_factory=list)
+
+    def topic(self, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+        """Create a topic of a fresh name through the helper."""
+        name = self.name()
+        self.helper.call("create_topic", topic=name, partitions=partitions, configs=configs or {})
+        return name
+
+    def name(self) -> str:
+        """Return a name that nothing has."""
+        return f"{self.client.id.replace('_', '-').lower()}-{uuid.uuid4().hex[:10]}"
+
+    def member(self, group: str, *topics: str, driver: Driver | None = None, **how: Any) -> Member:
+        """Open a group member of the client under test; closed at the end if still open."""
+        name = f"member-{uuid.uuid4().hex[:8]}"
+        opened = (driver or self.driver).open_member(name, group, topics, **how)
+        self._members.append(opened)
+        return opened
+
+    def other_client(self, name: str) -> Client:
+        """Return the newest client of this name."""
+        return next(client for client in all_clients() if client.name == name)
+
+    def close(self) -> None:
+        """Close the members that a scenario left open."""
+        for member in self._members:
+            member.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One row of the matrix."""
+
+    id: str
+    title: str
+    needs: tuple[str, ...]
+    run: Callable[[Bench], None]
+
+
+SCENARIOS: list[Scenario] = []
+
+
+def scenario(
+    title: str, *needs: str, **arguments: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as a scenario; may be put several times with different arguments.
+
+    Args:
+        title: what the matrix calls it.
+        needs: the features that a client must have for it.
+        arguments: keyword arguments for the function.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        module = function.__module__.rpartition(".")[2]
+        words = [function.__name__, *(str(value) for value in arguments.values())]
+
+        def run(bench: Bench) -> None:
+            function(bench, **arguments)
+
+        new = Scenario(id=f"{module}.{'_'.join(words)}", title=title, needs=needs, run=run)
+        SCENARIOS.append(new)
+        return function
+
+    return register
