@@ -1,1 +1,38 @@
-"""One module per API, or per family of small ones: what is asked, checked and answered."""
+"""One module per API, or per family of small ones: what is asked, checked and answered.
+
+`HANDLERS` is the list of what is supported; ApiVersions is computed from it.
+"""
+
+from kafkalite.api import (
+    api_versions,
+    cluster,
+    delete_records,
+    fetch,
+    find_coordinator,
+    group_admin,
+    groups,
+    leader_epoch,
+    list_offsets,
+    metadata,
+    offsets,
+    produce,
+    producers,
+)
+from kafkalite.api.handler import Handler
+
+HANDLERS: tuple[Handler, ...] = api_versions.handlers(
+    (
+        *produce.HANDLERS,
+        *fetch.HANDLERS,
+        *list_offsets.HANDLERS,
+        *metadata.HANDLERS,
+        *offsets.HANDLERS,
+        *find_coordinator.HANDLERS,
+        *groups.HANDLERS,
+        *group_admin.HANDLERS,
+        *delete_records.HANDLERS,
+        *leader_epoch.HANDLERS,
+        *cluster.HANDLERS,
+        *producers.HANDLERS,
+    )
+)

@@ -48,7 +48,9 @@ class Connection:
         self._output_bytes = 0
         self._reserved_bytes = 0
         self.last_active_ms = context.now_ms
-        """Wall clock of the last byte or answer; who reaps idle connections reads it."""
+        """Wall clock of the last byte or answer; who closes idle connections reads it."""
+        self.is_busy = False
+        """A request is waiting for its answer."""
 
     async def run(self) -> None:
         """Serve until the client goes, or says what cannot be answered.
@@ -128,6 +130,7 @@ class Connection:
             PeerClosed: there is nobody to answer any more; the wait was cancelled.
         """
         failure: Exception | None = None
+        self.is_busy = True
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch_peer, nursery.cancel_scope)
             try:
@@ -135,6 +138,7 @@ class Connection:
             except Exception as error:
                 failure = error
             nursery.cancel_scope.cancel()
+        self.is_busy = False
         if isinstance(failure, AssertionError | CloseConnection):
             raise failure
         if failure is not None:
