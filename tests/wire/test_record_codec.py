@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.record_codec import append_record, scan_payload
+from kafkalite.wire.record_codec import append_record, scan_keys, scan_payload
 from kafkalite.wire.records import Record
 
 optional_bytes = st.none() | st.binary(max_size=300)
@@ -29,7 +29,9 @@ def test_bytes_of_a_record():
 @pytest.mark.parametrize("number", [0, 63, 64, 8191, 8192, 2**20, 2**27])
 def test_varints_of_every_length(number):
     size = min(number, 2**20)
-    record = Record(0, 0, b"k" * size, b"v" * size, [("n", None)] * min(number, 9000))
+    record = Record(
+        0, 0, b"k" * size, b"v" * size, [("n" * min(number, 70), None)] * min(number, 9000)
+    )
     payload = encoded(record, timestamp_delta=-number - 1, offset_delta=number)
     ((_, end, timestamp_delta, offset_delta, key, _, length, headers),) = scan_payload(payload, 1)
     assert (end, timestamp_delta, offset_delta) == (len(payload), -number - 1, number)
@@ -51,6 +53,7 @@ def test_round_trip(timestamp_delta, offset_delta, key, value, headers):
     assert found_key == key
     assert (None if length < 0 else payload[at : at + length]) == value
     assert found_headers == headers
+    assert list(scan_keys(payload * 2, 2)) == [(offset_delta, key)] * 2
 
 
 def test_records_one_after_another():
@@ -98,6 +101,31 @@ def test_count_must_be_that_of_the_records(count):
 def test_any_bytes_give_records_or_a_kafka_error(payload, count):
     try:
         found = list(scan_payload(payload, count))
+    except KafkaError:
+        return
+    assert len(found) == count
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param("", id="no record"),
+        pytest.param("20 00 00 00 01 01 00", id="longer than the batch"),
+        pytest.param("0c 00 00 00 7e 01 00", id="key beyond the end"),
+        pytest.param("0c 00 00 00 0e 01 00", id="key beyond the record"),
+        pytest.param("20 00" + " ff" * 15, id="endless varint"),
+    ],
+)
+def test_scanning_keys_stops_at_what_cannot_be(payload):
+    with pytest.raises(KafkaError) as caught:
+        list(scan_keys(bytes.fromhex(payload), 1))
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+
+
+@given(st.binary(max_size=100), st.integers(0, 5))
+def test_scanning_keys_of_any_bytes_ends(payload, count):
+    try:
+        found = list(scan_keys(payload, count))
     except KafkaError:
         return
     assert len(found) == count
