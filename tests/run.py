@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run every test on a machine with nothing but Python (and Java, Maven, Node, Go for their clients).
+"""Run every test on a machine with only Python (and Java, Maven, Node, Go for their clients).
 
     python3 tests/run.py                 all suites, as CI runs them
     python3 tests/run.py tests -k fetch  what pytest is told
@@ -21,7 +21,7 @@ SUITES = ["tests", "compat_tests", "spark_tests"]
 
 
 def environment() -> Path:
-    """Return a virtual environment in which this checkout and its test dependencies are installed."""
+    """Return a virtual environment with this checkout and its test dependencies."""
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + sys.version.encode())
     folder = CACHE / f"venv-{wanted.hexdigest()[:12]}"
     python = folder / "bin" / "python"

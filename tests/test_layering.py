@@ -38,7 +38,7 @@ THREADED = {"log/disk", "meta/zookeeper", "testing/broker"}
 ONLY_IMPORTERS = {
     "kazoo": {"meta/zookeeper"},
     "cramjam": {"wire/compression"},
-    "construct": {"wire/primitives", "wire/schema", "wire/lowering", "wire/stored"},
+    "construct": {"wire"},
     "pyspark": {"pipeline"},
     "threading": THREADED,
 }
@@ -48,7 +48,8 @@ CALLS_CLOCKS = {"clock", "cli", "client", "pipeline", "__main__", "testing", "se
 
 
 def name_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).with_suffix("").as_posix().removesuffix("/__init__") or "kafkalite"
+    name = path.relative_to(PACKAGE).with_suffix("").as_posix()
+    return name.removesuffix("/__init__")
 
 
 def layer_of(name: str) -> int:

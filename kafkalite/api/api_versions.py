@@ -7,6 +7,7 @@ one API's range, so that the client can try again.
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
@@ -51,7 +52,7 @@ def refuse(
     )
 
 
-def _range(api: Api) -> ApiVersion:
+def _range(api: Api[Any, Any]) -> ApiVersion:
     lowest, highest = api.versions
     if api.advertise_from is not None:
         lowest = api.advertise_from

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
     from kafkalite.wire.api import Api
+    from kafkalite.wire.errors import KafkaError
 
 
 class NoResponse:
@@ -42,6 +43,6 @@ class Handler:
     a field for it.
     """
 
-    api: "Api"
+    api: "Api[Any, Any]"
     admit: "Callable[[Any, RequestContext], Any]"
-    refuse: "Callable[[Any, Exception, RequestContext], Any]"
+    refuse: "Callable[[Any, KafkaError, RequestContext], Any]"

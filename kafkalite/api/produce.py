@@ -90,18 +90,19 @@ def _append(
                 ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; must be -1, 0 or 1"
             )
         partition = _partition(topic, data.index, context)
-        if not data.records:
+        records = data.records
+        if not isinstance(records, memoryview) or len(records) <= CODEC_POSITION:
             raise KafkaError(
                 ErrorCode.INVALID_RECORD, f"{partition.topic_partition}: no record batch"
             )
-        if context.api_version < FIRST_VERSION_WITH_ZSTD and (
-            len(data.records) > CODEC_POSITION
-            and data.records[CODEC_POSITION] & CODEC_MASK == Codec.ZSTD
+        if (
+            context.api_version < FIRST_VERSION_WITH_ZSTD
+            and records[CODEC_POSITION] & CODEC_MASK == Codec.ZSTD
         ):
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or later"
             )
-        info = partition.append(data.records, now_ms=context.now_ms)
+        info = partition.append(records, now_ms=context.now_ms)
     except KafkaError as error:
         return _failed(data.index, error)
     return PartitionProduceResponse(

@@ -52,13 +52,13 @@ def _describe(topic: str, index: int, context: RequestContext) -> PartitionRespo
         active_producers=[
             ProducerState(
                 producer_id=producer.producer_id,
-                producer_epoch=producer.producer_epoch,
+                producer_epoch=producer.epoch,
                 last_sequence=producer.last_sequence,
                 last_timestamp=producer.last_timestamp,
                 coordinator_epoch=producer.coordinator_epoch,
-                current_txn_start_offset=producer.current_txn_first_offset,
+                current_txn_start_offset=producer.transaction_first_offset,
             )
-            for producer in partition.log.producers()
+            for producer in partition.log.producers
         ],
     )
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import CloseConnection, Handler, NoResponse, Pending
@@ -106,7 +106,7 @@ class Dispatcher:
             return []
         assert not isinstance(exchange.result, Pending)
         api, header = exchange.handler.api, exchange.header
-        chunks: list[Chunk] = api.encode_response(header.api_version, exchange.result)
+        chunks = cast("list[Chunk]", api.encode_response(header.api_version, exchange.result))
         prefix = encode_response_header(
             api, header.api_version, correlation_id=header.correlation_id
         )

@@ -3,7 +3,6 @@
 import itertools
 import logging
 import socket
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ from kafkalite.server.transport import SocketTransport
 from kafkalite.wire.framing import Framer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafkalite.api.context import Services
     from kafkalite.config_listeners import Listener
     from kafkalite.server.dispatch import Dispatcher
@@ -69,9 +70,7 @@ class ConnectionServer:
         async with trio.open_nursery() as nursery:
             for listener, one in self._sockets:
                 await nursery.start(
-                    partial(
-                        trio.serve_listeners, partial(self._serve, listener.name), [one]
-                    )
+                    partial(trio.serve_listeners, partial(self._serve, listener.name), [one])
                 )
             if self._max_idle_ms > 0:
                 nursery.start_soon(self._close_idle)

@@ -1,10 +1,9 @@
 """Incremental fetch sessions, rules E83 to E91."""
 
-from uuid import UUID
-
 import pytest
 
 from kafkalite.api.fetch_session import MIN_EVICTION_MS, FetchSessions
+from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
     FetchPartition,
@@ -15,7 +14,7 @@ from kafkalite.wire.messages.fetch import (
 )
 
 
-def request(*partitions, session_id=0, epoch=-1, forgotten=(), topic="t", topic_id=UUID(int=0)):
+def request(*partitions, session_id=0, epoch=-1, forgotten=(), topic="t", topic_id=ZERO_UUID):
     wanted = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=100)
         for index, offset in partitions
@@ -129,7 +128,8 @@ def test_incremental_request_changes_only_what_it_lists(sessions):
     """Rule E86."""
     session_id = open_session(sessions, (0, 10), (1, 20))
     changed = plan(sessions, request((1, 25), (2, 30), session_id=session_id, epoch=1))
-    assert [(c.partition, c.fetch_offset) for c in changed.partitions] == [(0, 10), (1, 25), (2, 30)]
+    offsets = [(c.partition, c.fetch_offset) for c in changed.partitions]
+    assert offsets == [(0, 10), (1, 25), (2, 30)]
 
 
 def test_forgotten_partition_leaves_the_session(sessions):

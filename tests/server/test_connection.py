@@ -111,9 +111,7 @@ class Harness:
             size = int.from_bytes(data[:4], "big")
             frame, data = data[4 : 4 + size], data[4 + size :]
             correlation_id, position = decode_response_header(HEARTBEAT, 4, frame)
-            found.append(
-                (correlation_id, HEARTBEAT.decode_response(4, frame, position).error_code)
-            )
+            found.append((correlation_id, HEARTBEAT.decode_response(4, frame, position).error_code))
         return found
 
 
@@ -242,9 +240,7 @@ async def test_broken_invariant_gets_out():
         pytest.param((MAX_FRAME_BYTES + 1).to_bytes(4, "big"), "1000001", id="too large"),
         pytest.param(b"\0\0\0\x03abc", "cut short", id="torn header"),
         pytest.param(b"\0\0\0\x0a\x7f\0\0\0\0\0\0\x01\xff\xff", "32512", id="unknown key"),
-        pytest.param(
-            b"\0\0\0\x0a\0\0\0\x03\0\0\0\x01\xff\xff", "PRODUCE v3", id="API not served"
-        ),
+        pytest.param(b"\0\0\0\x0a\0\0\0\x03\0\0\0\x01\xff\xff", "PRODUCE v3", id="API not served"),
         pytest.param(
             b"\0\0\0\x0b\0\x0c\0\x63\0\0\0\x01\xff\xff\0", "HEARTBEAT v99", id="unknown version"
         ),
