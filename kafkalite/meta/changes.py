@@ -261,7 +261,7 @@ def snapshot(image: Image) -> list[Change]:
 
 
 def to_json(change: Change) -> dict[str, Any]:
-    """Return a change as values that JSON has; attributes at their default are left out."""
+    """Return a change as values that JSON has."""
     values: dict[str, Any] = {"change": type(change).__name__}
     for name in type(change).__dataclass_fields__:
         value = getattr(change, name)

@@ -167,6 +167,10 @@ def _delete_topic(event: DeleteTopic, image: Image, rules: Rules) -> list[Change
             ErrorCode.TOPIC_DELETION_DISABLED, "The broker's delete.topic.enable is false"
         )
     topic = _existing(event.name, image)
+    if event.topic_id not in (None, topic.topic_id):
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with the id {event.topic_id}"
+        )
     return [TopicDeleted(name=topic.name, topic_id=topic.topic_id)]
 
 
@@ -204,13 +208,19 @@ def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
 
 
 def _register_broker(event: RegisterBroker, image: Image) -> list[Change]:
-    """A broker that had not told that it stops begins a new reign of what it leads (rule I180)."""
+    """A broker that comes back begins a new reign of what it leads (rule I180)."""
     registered = BrokerRegistered(
         broker_id=event.broker_id, endpoints=event.endpoints, rack=event.rack
     )
     if not event.restarted:
         return [registered]
-    changes: list[Change] = [registered, LeaderEpochsRaised(broker_id=event.broker_id)]
+    changes: list[Change] = [registered]
+    if any(
+        state.leader == event.broker_id
+        for topic in image.topics.values()
+        for state in topic.partitions
+    ):
+        changes.append(LeaderEpochsRaised(broker_id=event.broker_id))
     live = {*image.brokers, event.broker_id}
     for topic in image.topics.values():
         for index, state in enumerate(topic.partitions):

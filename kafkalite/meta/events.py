@@ -75,9 +75,14 @@ class CreateTopic:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class DeleteTopic:
-    """A topic is to go."""
+    """A topic is to go.
+
+    Attributes:
+        topic_id: the topic that is meant, if that matters: the name may have become another's.
+    """
 
     name: str
+    topic_id: UUID | None = None
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

@@ -107,6 +107,10 @@ class MetadataRunner:
         self._take_up_configs()
         return self._image
 
+    def new_topic_id(self) -> UUID:
+        """Return an id that no topic has had."""
+        return self._new_uuid()
+
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber(changes, image)` after each commit, before who asked for it goes on.
 

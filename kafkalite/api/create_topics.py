@@ -1,0 +1,113 @@
+"""CreateTopics (key 19), versions 2-7 (rules 22, 28, 29).
+
+v4: -1 for the broker's own numbers (KIP-464). v5: the answer tells the settings (KIP-525).
+v6: throttling by error (KIP-599), of which there is none. v7: topic IDs (KIP-516).
+
+Not implemented: create.topic.policy.class.name.
+"""
+
+from collections import Counter
+from functools import partial
+
+from kafkalite.api.context import RequestContext
+from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.submission import Result, submit_within
+from kafkalite.config_report import describe_topic
+from kafkalite.meta.changes import TopicCreated
+from kafkalite.meta.events import CreateTopic
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.create_topics import (
+    CREATE_TOPICS,
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+BROKER_DEFAULT = -1
+FIRST_VERSION_WITH_CONFIGS = 5
+
+
+def admit(request: CreateTopicsRequest, context: RequestContext) -> Pending:
+    """Create the topics one by one, with one commit; a refused one does not touch the others."""
+    return Pending(partial(_create, request, context))
+
+
+def refuse(
+    request: CreateTopicsRequest, error: KafkaError, context: RequestContext
+) -> CreateTopicsResponse:
+    """Answer the error for each topic."""
+    del context
+    return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
+
+
+async def _create(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+    counts = Counter(topic.name for topic in request.topics)
+    topics = [topic for topic in request.topics if counts[topic.name] == 1]
+    results = await submit_within(
+        [_event(topic, context) for topic in topics],
+        context,
+        timeout_ms=request.timeout_ms,
+        validate_only=request.validate_only,
+    )
+    answers = [
+        _answer(topic.name, result, context) for topic, result in zip(topics, results, strict=True)
+    ]
+    twice = KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic more than once")
+    answers += [_refused(name, twice) for name, count in counts.items() if count > 1]
+    return CreateTopicsResponse(topics=answers)
+
+
+def _event(topic: CreatableTopic, context: RequestContext) -> CreateTopic:
+    config = context.services.config
+    partitions, replication_factor = topic.num_partitions, topic.replication_factor
+    if not topic.assignments:
+        if partitions == BROKER_DEFAULT:
+            partitions = config.int("num.partitions")
+        if replication_factor == BROKER_DEFAULT:
+            replication_factor = config.int("default.replication.factor")
+    return CreateTopic(
+        name=topic.name,
+        topic_id=context.services.metadata.new_topic_id(),
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=[(each.partition_index, each.broker_ids) for each in topic.assignments],
+        configs={each.name: each.value for each in topic.configs},
+    )
+
+
+def _answer(name: str, result: Result, context: RequestContext) -> CreatableTopicResult:
+    if isinstance(result, KafkaError):
+        return _refused(name, result)
+    (created,) = result
+    assert isinstance(created, TopicCreated)
+    configs = []
+    if context.api_version >= FIRST_VERSION_WITH_CONFIGS:
+        configs = [
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in describe_topic(context.services.config, created.configs)
+        ]
+    return CreatableTopicResult(
+        name=name,
+        topic_id=created.topic_id,
+        error_message=None,
+        num_partitions=len(created.partitions),
+        replication_factor=len(created.partitions[0].replicas),
+        configs=configs,
+    )
+
+
+def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=error.code, error_message=error.message or None, configs=[]
+    )
+
+
+HANDLERS = (Handler(CREATE_TOPICS, admit, refuse),)
