@@ -3,6 +3,7 @@
 import contextlib
 import struct
 import warnings
+from pathlib import Path
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch as AiokafkaBatch
@@ -30,6 +31,7 @@ from kafkalite.wire.records import (
     set_max_timestamp,
     set_offset_and_epoch,
 )
+from tests.wire.capture_batches import TIMESTAMP_MS, key, value
 
 with warnings.catch_warnings():  # kafka-python reads its schemas by a deprecated call
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -428,6 +430,33 @@ class TestAgainstClients:
         for record in records:
             builder.append(record.offset, record.timestamp, record.key, record.value, [])
         assert list(iterate_records(memoryview(builder.build()))) == records
+
+
+CAPTURED = sorted((Path(__file__).parent / "testdata" / "batches").glob("*.batch"))
+
+
+@pytest.mark.parametrize("path", CAPTURED, ids=lambda path: path.stem)
+def test_batches_that_clients_sent_are_read(path):
+    """Each client's own framing of each codec; see capture_batches.py."""
+    batch = path.read_bytes()
+    header = read_whole_header(batch)
+    assert header.size == len(batch)
+    assert crc_matches(batch, 0, header)
+    assert header.codec is Codec[path.stem.rpartition("-")[2].upper()]
+    assert header.record_count == header.last_offset_delta + 1 > 20
+    found = list(iterate_records(batch))
+    first = int(found[0].key.removeprefix(b"key-"))
+    assert [record.key for record in found] == [key(first + n) for n in range(len(found))]
+    assert [record.value for record in found] == [value(first + n) for n in range(len(found))]
+    assert [record.timestamp for record in found] == [
+        TIMESTAMP_MS + first + n for n in range(len(found))
+    ]
+    assert {tuple(record.headers) for record in found} == {(("h", b"x"),)}
+    assert max(record.timestamp for record in found) == header.max_timestamp
+
+
+def test_captured_batches_are_there():
+    assert len(CAPTURED) == 28
 
 
 def test_crc_is_castagnoli():
