@@ -1,1 +1,27 @@
-"""What tests of other projects import: brokers, fixtures, a history checker."""
+"""What users import in their tests: a broker inside of the test process.
+
+    with kafkalite.testing.Broker() as broker:
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+
+The names below are imported when they are used: the pytest plugin, which every pytest run loads,
+is in this package.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkalite.testing.broker import Broker as Broker
+    from kafkalite.testing.journal import SeenRequest as SeenRequest
+
+_HOMES = {"Broker": "kafkalite.testing.broker", "SeenRequest": "kafkalite.testing.journal"}
+
+__all__ = ["Broker", "SeenRequest"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(home), name)
