@@ -1,14 +1,10 @@
 """`kafkalite serve`: run a broker until it is told to stop."""
 
-import errno
 import logging
 import os
-import shutil
 import signal
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +13,10 @@ import trio
 
 from kafkalite.cli.output import examples
 from kafkalite.config import BrokerConfig, KafkaliteConfigError, load_config
+from kafkalite.log.manager import LogDirectoryError
+from kafkalite.meta.store import MetadataStoreError
 from kafkalite.server.broker import Broker
+from kafkalite.server.listeners import BindError
 
 DEFAULT_DATA_DIR: Final = "kafkalite-data"
 """In the current directory: each project has its own topics, and sees where they are."""
@@ -78,8 +77,7 @@ def serve(
     _log_to_stderr(verbose)
     overrides = _overrides(listen=listen, data_dir=data_dir, profile=profile, settings=settings)
     try:
-        with _configured(properties, overrides, force=force) as config:
-            trio.run(_serve, config)
+        trio.run(_serve, _configured(properties, overrides, force=force))
     except BaseExceptionGroup as group:
         _raise_plainly(group)
     except KafkaliteConfigError as error:
@@ -92,12 +90,12 @@ async def _serve(config: BrokerConfig) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, nursery.cancel_scope)
             await nursery.start(broker.run)
-            data = ",".join(os.path.abspath(path) for path in config.log_dirs)
-            print(
-                f"kafkalite ready: bootstrap={broker.bootstrap} profile={config.profile} "
-                f"data={data}",
-                flush=True,
-            )
+            print(_ready_line(broker, config), flush=True)
+
+
+def _ready_line(broker: Broker, config: BrokerConfig) -> str:
+    data = ",".join(os.path.abspath(path) for path in broker.data_dirs)
+    return f"kafkalite ready: bootstrap={broker.bootstrap} profile={config.profile} data={data}"
 
 
 async def _stop_on_signal(signals: AsyncIterator[int], broker: trio.CancelScope) -> None:
@@ -127,32 +125,16 @@ def _overrides(
     return overrides
 
 
-@contextmanager
-def _configured(
-    properties: Path | None, overrides: dict[str, str], *, force: bool
-) -> Iterator[BrokerConfig]:
-    """Load the settings and see to a data directory; a temporary one is removed at the end."""
-
-    def load() -> BrokerConfig:
-        return load_config(properties, environment=os.environ, overrides=overrides)
-
-    config = load()
-    temporary: str | None = None
-    if not config.log_dirs:
-        temporary = tempfile.mkdtemp(prefix="kafkalite-")
-        overrides["log.dirs"] = temporary
-        config = load()
-    elif config.profile == "test" and not force:
+def _configured(properties: Path | None, overrides: dict[str, str], *, force: bool) -> BrokerConfig:
+    """Load the settings, and see to the data directory: profile test has none by default."""
+    config = load_config(properties, environment=os.environ, overrides=overrides)
+    if config.profile == "test" and not force:
         _refuse_existing(config)
     elif config.profile == "dev" and not config.static.keys() & {"log.dirs", "log.dir"}:
         _prepare_default_data_dir()
         overrides["log.dirs"] = DEFAULT_DATA_DIR
-        config = load()
-    try:
-        yield config
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+        config = load_config(properties, environment=os.environ, overrides=overrides)
+    return config
 
 
 def _refuse_existing(config: BrokerConfig) -> None:
@@ -178,12 +160,10 @@ def _raise_plainly(group: BaseExceptionGroup[BaseException]) -> None:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    if isinstance(error, KafkaliteConfigError):
+    if isinstance(error, KafkaliteConfigError | LogDirectoryError | MetadataStoreError):
         raise click.ClickException(str(error)) from None
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        raise click.ClickException(
-            f"{error}: is another broker running? Choose another address with --listen HOST:PORT"
-        ) from None
+    if isinstance(error, BindError):
+        raise click.ClickException(f"{error}; --listen HOST:PORT chooses another") from None
     raise error
 
 
