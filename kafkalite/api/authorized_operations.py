@@ -28,3 +28,4 @@ ON_CLUSTER: Final = _bits(
     _ALTER,
     _DESCRIBE,
 )
+ON_GROUP: Final = _bits(_READ, _DESCRIBE, _DELETE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)

@@ -67,7 +67,7 @@ class CoordinatorRuntime:
         self._clock = clock
         self._write_timeout_ms = write_timeout_ms
         self._slots: dict[str, dict[int, Slot]] = {topic: {} for topic in self._kinds}
-        self._partition_counts: dict[str, int] = {}
+        self._partition_counts = dict.fromkeys(self._kinds, 0)
         self._next_ticket = 0
         self._alarm = trio.Event()
         self._alarm_ms: float = 0
@@ -76,6 +76,11 @@ class CoordinatorRuntime:
         self._watches: list[_Watch] = []
 
     # --- Requests -------------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> Iterable[str]:
+        """The internal topics that there are coordinators for."""
+        return self._kinds.keys()
 
     def coordinates(self, topic: str) -> bool:
         """Whether there is a coordinator for this internal topic at all."""
@@ -162,7 +167,7 @@ class CoordinatorRuntime:
         """Make the shards those of the partitions led here; the rest answer NOT_COORDINATOR.
 
         A shard whose partition object is the same stays as it is. One whose log is empty is ready
-        at once, others are loaded by `run`.
+        at once, others are loaded by `run`. A topic that is not there has 0 partitions.
         """
         self._partition_counts[topic] = partition_count
         slots = self._slots[topic]
@@ -220,6 +225,12 @@ class CoordinatorRuntime:
             await watch.event.wait()
         finally:
             self._watches.remove(watch)
+
+    def shard_of(self, topic: str, key: str) -> Any | None:
+        """Return the shard of `key` if it is ready here, None otherwise; only to be looked at."""
+        count = self._partition_counts.get(topic)
+        slot = self._slots[topic].get(partition_for(key, count)) if count else None
+        return slot.core if slot is not None and slot.state is SlotState.ACTIVE else None
 
     # --- Deciding -------------------------------------------------------------------------------
 
@@ -314,11 +325,13 @@ class CoordinatorRuntime:
     # --- Looking up -----------------------------------------------------------------------------
 
     def _slot(self, topic: str, key: str) -> Slot:
-        count = self._partition_counts.get(topic)
-        index = -1 if count is None else partition_for(key, count)
-        slot = self._slots[topic].get(index)
+        count = self._partition_counts[topic]
+        slot = self._slots[topic].get(partition_for(key, count)) if count else None
         if slot is None:
-            raise _gone(TopicPartition(topic, index))
+            raise KafkaError(
+                ErrorCode.NOT_COORDINATOR,
+                f"the partition of {topic} that {key!r} belongs to is not led by this broker",
+            )
         return self._ready(slot)
 
     def _ready(self, slot: Slot) -> Slot:
@@ -406,9 +419,8 @@ class CoordinatorRuntime:
                 watch.event.set()
 
     def _holds(self, topic: str, key: str, predicate: Callable[[Any], bool]) -> bool:
-        count = self._partition_counts.get(topic)
-        slot = None if count is None else self._slots[topic].get(partition_for(key, count))
-        return slot is not None and slot.state is SlotState.ACTIVE and predicate(slot.core)
+        shard = self.shard_of(topic, key)
+        return shard is not None and predicate(shard)
 
 
 def _gone(topic_partition: TopicPartition) -> KafkaError:

@@ -10,8 +10,9 @@ from kafkalite.group.rebalance import (
     rebalance_or_complete,
     reset_session,
 )
+from kafkalite.group.settings import GroupSettings
 from kafkalite.group.states import GroupState
-from kafkalite.group.step import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings, Step, TimerKind
+from kafkalite.group.step import NEW_MEMBER_JOIN_TIMEOUT_MS, Step, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkalite.wire.messages.sync_group import SyncGroupResponse

@@ -39,8 +39,9 @@ from kafkalite.group.membership import leave, on_disconnect, on_session_timer
 from kafkalite.group.offsets import OffsetStore
 from kafkalite.group.rebalance import on_join_timer, on_sync_timer, prepare_rebalance, reset_session
 from kafkalite.group.records import GroupRecordCodec
+from kafkalite.group.settings import GroupSettings
 from kafkalite.group.states import GroupState
-from kafkalite.group.step import GroupSettings, Step, TimerKey, TimerKind
+from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.group.sync import sync
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError

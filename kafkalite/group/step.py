@@ -1,29 +1,14 @@
 """One event's way through a group shard: when it happens, what may be asked, what it leads to."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from kafkalite.coordinator.shard import Now, Result, StoredRecord, Ticket, Timers
 from kafkalite.group.classic import ClassicGroup
+from kafkalite.group.settings import GroupSettings
 from kafkalite.wire.stored.group_metadata import GroupMetadataKey
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """How long a member that was never answered is kept; fixed in Kafka too (rule 136)."""
-
-
-@dataclass(slots=True, frozen=True, kw_only=True)
-class GroupSettings:
-    """What group coordinators need of the broker's settings; names and defaults are Kafka's."""
-
-    group_max_size: int = 2**31 - 1
-    group_min_session_timeout_ms: int = 6_000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_initial_rebalance_delay_ms: int = 3_000
-    offset_metadata_max_bytes: int = 4_096
-    offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
-    offsets_retention_check_interval_ms: int = 600_000
-    evict_on_disconnect: bool = False
-    """A dynamic member leaves when its connection closes (profile `test`; never Kafka's way)."""
 
 
 class TimerKind(IntEnum):

@@ -12,6 +12,7 @@ from kafkalite.group.admin import DeleteGroup, DescribeGroup
 from kafkalite.group.commit import CommitOffsets, CommitOffsetsInTransaction
 from kafkalite.group.join import JoinGroup
 from kafkalite.group.records import GroupRecordCodec
+from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import (
     ConnectionClosed,
     FetchOffsets,
@@ -20,7 +21,6 @@ from kafkalite.group.shard import (
     TopicsDeleted,
 )
 from kafkalite.group.states import GroupState
-from kafkalite.group.step import GroupSettings
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.heartbeat import HeartbeatRequest
 from kafkalite.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

@@ -1,0 +1,38 @@
+"""What group coordinators need of the broker's settings, as plain values."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafkalite.config import BrokerConfig
+
+MINUTE_MS = 60_000
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class GroupSettings:
+    """Names and defaults are Kafka's."""
+
+    group_max_size: int = 2**31 - 1
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
+    offsets_retention_check_interval_ms: int = 600_000
+    evict_on_disconnect: bool = False
+    """A dynamic member leaves when its connection closes (profile `test`; never Kafka's way)."""
+
+
+def group_settings(config: "BrokerConfig") -> GroupSettings:
+    """Return what the broker's configuration says; none of these can be changed later."""
+    return GroupSettings(
+        group_max_size=config.int("group.max.size"),
+        group_min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
+        group_max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
+        group_initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
+        offset_metadata_max_bytes=config.int("offset.metadata.max.bytes"),
+        offsets_retention_ms=config.int("offsets.retention.minutes") * MINUTE_MS,
+        offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
+        evict_on_disconnect=config.bool("kafkalite.group.evict.on.disconnect"),
+    )
