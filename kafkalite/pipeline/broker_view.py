@@ -52,7 +52,8 @@ class BrokerView:
         """
         found = sorted(self._answer(self._admin.listTopics().names()))
         if pattern is not None:
-            matching = [name for name in found if self._jvm.java.lang.String(name).matches(pattern)]
+            java_pattern = self._jvm.java.util.regex.Pattern
+            matching = [name for name in found if java_pattern.matches(pattern, name)]
             if not matching:
                 raise PipelineError(f"no topic of {self._bootstrap} fits the pattern {pattern!r}")
             return matching

@@ -1,5 +1,6 @@
 """What Spark and which Java are on this machine, without starting either."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -137,7 +138,8 @@ def launcher_home(java: JavaRuntime, cache: Path) -> Path:
     would not start, every other one prints a warning at each start; only MLlib's linear algebra
     uses it, and falls back to plain loops.
     """
-    shim = cache / f"java-{java.major}"
+    digest = hashlib.sha256(str(java.home).encode()).hexdigest()[:8]
+    shim = cache / f"java-{java.major}-{digest}"
     program = shim / "bin" / "java"
     script = _SHIM.format(option="--add-modules=jdk.incubator.vector", java=java.program)
     if not program.exists() or program.read_text() != script:

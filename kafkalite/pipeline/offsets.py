@@ -29,8 +29,11 @@ def assignment_json(partitions: Iterable[TopicPartition]) -> str:
 def parse_offsets(reported: Any) -> TopicOffsets:
     """Return the offsets in a source's progress report, sorted; empty for none.
 
-    PySpark hands out the same field as JSON text or already parsed, depending on its version.
+    PySpark hands out the same field as JSON text or already parsed, depending on its version, and
+    a field that is absent as None or as its name in one language or the other.
     """
+    if isinstance(reported, str) and reported in {"None", "null", ""}:
+        return {}
     parsed = json.loads(reported) if isinstance(reported, str) else reported
     return {
         topic: {int(partition): int(offset) for partition, offset in sorted(partitions.items())}

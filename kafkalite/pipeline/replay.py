@@ -7,7 +7,7 @@ failure leaves a known prefix of it in the topic.
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.pipeline.archive import read_archive
@@ -28,6 +28,8 @@ FORMATS = ("parquet", "csv", "json", "archive")
 
 #: Rows of one slice: a second or less of sending, so that progress moves and memory stays small.
 _SLICE_RECORDS = 50_000
+#: Length of a slice of a replay that has a pace.
+_SLICE_SECONDS = 3.0
 #: Spark samples the rows to cut slices; beyond some hundreds the sample costs more than it gives.
 _MAX_SLICES = 400
 _ANSWER_SECONDS = 15.0
@@ -222,44 +224,72 @@ def _send(
     progress: ReplayProgress,
     on_progress: Callable[[ReplayProgress], None],
 ) -> None:
-    slices = _slices(rows, ordered=job.is_ordered).persist()
+    in_turn = job.is_ordered or job.pace.is_limited
+    pace, slices = _sliced(rows, job.pace, in_turn=in_turn)
+    slices.persist()
     try:
         counts = _counts(slices)
         progress.total = sum(counts.values())
         on_progress(progress)
-        started = time.time()
         plan = SendPlan(
             topic=job.topic,
             producer=producer_settings(job.bootstrap, job.producer_options),
-            pace=_started_pace(slices, job.pace),
-            started=started,
+            pace=pace,
             preceding=_preceding(counts),
         )
-        sent = slices.drop("order_1", "order_2").mapInArrow(sending(plan), RESULT_SCHEMA).rdd
-        together = (
-            1 if job.is_ordered or job.pace.is_limited else spark.sparkContext.defaultParallelism
-        )
+        started = time.time()
         numbers = sorted(counts)
+        together = 1 if in_turn else spark.sparkContext.defaultParallelism
         for first in range(0, len(numbers), together):
             group = numbers[first : first + together]
-            for row in spark.sparkContext.runJob(sent, list, group):
-                progress.add(row.asDict())
-                if row["error"] is not None:
-                    raise SendFailed(row["error"])
+            began = _send_slices(spark, slices, plan, group, progress)
+            plan = replace(plan, started=plan.started or began)
             progress.seconds = time.time() - started
             on_progress(progress)
     finally:
         slices.unpersist()
 
 
-def _slices(rows: "DataFrame", *, ordered: bool) -> "DataFrame":
-    """Return the rows in Spark partitions that, taken in turn, are in order if that is wanted."""
-    if not ordered:
-        return rows
-    count = rows.count()
-    slices = min(_MAX_SLICES, count // _SLICE_RECORDS + 1)
+def _send_slices(
+    spark: "SparkSession",
+    slices: "DataFrame",
+    plan: SendPlan,
+    group: list[int],
+    progress: ReplayProgress,
+) -> float:
+    """Send some slices side by side and return when the first of them began (wall clock, s)."""
+    sent = slices.drop("order_1", "order_2").mapInArrow(sending(plan), RESULT_SCHEMA).rdd
+    results = spark.sparkContext.runJob(sent, list, group)
+    for row in results:
+        progress.add(row.asDict())
+    for row in results:
+        if row["error"] is not None:
+            raise SendFailed(row["error"])
+    return float(min(row["started"] for row in results))
+
+
+def _sliced(rows: "DataFrame", pace: Pace, *, in_turn: bool) -> "tuple[Pace, DataFrame]":
+    """Return the pace with its first time, and the rows in Spark partitions.
+
+    If wanted, the partitions are such that, taken in turn, they are in order.
+    """
+    if not in_turn:
+        return pace, rows
+    count, first, last = rows.selectExpr("count(*)", "min(time)", "max(time)").collect()[0]
+    pace = replace(pace, first_timestamp_ms=first or 0)
+    seconds = pace.due_seconds(count, last)
     by = ("order_1", "order_2")
-    return rows.repartitionByRange(slices, *by).sortWithinPartitions(*by)
+    return pace, rows.repartitionByRange(slice_count(count, seconds), *by).sortWithinPartitions(*by)
+
+
+def slice_count(count: int, seconds: float) -> int:
+    """Return in how many slices to send so many records in (at least) so many seconds.
+
+    Progress is told, and a worker's memory freed, after each.
+    """
+    by_records = count // _SLICE_RECORDS + 1
+    by_time = int(seconds / _SLICE_SECONDS) + 1
+    return max(1, min(_MAX_SLICES, count, max(by_records, by_time)))
 
 
 def _counts(slices: "DataFrame") -> dict[int, int]:
@@ -276,13 +306,6 @@ def _preceding(counts: Mapping[int, int]) -> dict[int, int]:
         result[number] = total
         total += counts[number]
     return result
-
-
-def _started_pace(slices: "DataFrame", pace: Pace) -> Pace:
-    if pace.speed is None:
-        return pace
-    first = slices.selectExpr("min(time)").collect()[0][0]
-    return Pace(speed=pace.speed, first_timestamp_ms=first or 0)
 
 
 def prepare_topic(job: ReplayJob) -> None:

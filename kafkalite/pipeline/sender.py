@@ -19,9 +19,12 @@ SENT_SCHEMA = (
     "key BINARY, value BINARY, time LONG, partition INT, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
-RESULT_SCHEMA = "records LONG, bytes LONG, first_time LONG, last_time LONG, error STRING"
+RESULT_SCHEMA = (
+    "records LONG, bytes LONG, first_time LONG, last_time LONG, error STRING, started DOUBLE"
+)
 
 _FLUSH_SECONDS = 120
+_CONNECT_SECONDS = 15
 #: librdkafka's own default of `partition`: choose by key, or at random without one.
 _ANY_PARTITION = -1
 
@@ -38,14 +41,15 @@ class SendPlan:
         topic: the topic.
         producer: settings of librdkafka.
         pace: when records are due.
-        started: wall clock (seconds) of the start of the replay.
+        started: wall clock (seconds) of the start of the replay; None in its first slice, which
+            starts when its producer is connected and reports when that was.
         preceding: how many records the Spark partitions before each one hold, by its number.
     """
 
     topic: str
     producer: Mapping[str, Any]
     pace: Pace = field(default_factory=Pace)
-    started: float = 0.0
+    started: float | None = None
     preceding: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -84,9 +88,10 @@ def sending(
 
         context = TaskContext.get()
         number = context.partitionId() if context is not None else 0
-        sender = Sender(Producer, plan, index=plan.preceding.get(number, 0))
         error = None
+        sender = Sender(Producer, plan, index=plan.preceding.get(number, 0))
         try:
+            sender.connect()
             for batch in batches:
                 sender.send(*(column.to_pylist() for column in batch.columns))
             sender.finish()
@@ -95,7 +100,9 @@ def sending(
         except KafkaException as failure:
             error = f"{plan.topic}: {failure.args[0].str()}"
         columns = {name: pa.array([value], pa.int64()) for name, value in sender.result().items()}
-        yield pa.RecordBatch.from_pydict({**columns, "error": pa.array([error], pa.string())})
+        columns["error"] = pa.array([error], pa.string())
+        columns["started"] = pa.array([sender.started], pa.float64())
+        yield pa.RecordBatch.from_pydict(columns)
 
     return send
 
@@ -126,6 +133,17 @@ class Sender:
         self._first_time: int | None = None
         self._last_time: int | None = None
         self._producer = make_producer({**plan.producer, "on_delivery": self._on_delivery})
+        self.started = wall_clock() if plan.started is None else plan.started
+
+    def connect(self) -> None:
+        """Connect before the first record if there is a pace to keep.
+
+        It takes up to a second, which would be caught up in a burst.
+        """
+        if self._plan.pace.is_limited:
+            self._producer.list_topics(self._plan.topic, _CONNECT_SECONDS)
+            if self._plan.started is None:
+                self.started = self._wall_clock()
 
     def send(
         self,
@@ -190,7 +208,7 @@ class Sender:
                 return
 
     def _wait_due(self, timestamp: int | None) -> None:
-        due = self._plan.started + self._plan.pace.due_seconds(self._index, timestamp)
+        due = self.started + self._plan.pace.due_seconds(self._index, timestamp)
         while (left := due - self._wall_clock()) > 0:
             self._producer.poll(min(left, 1.0))
             self._check()

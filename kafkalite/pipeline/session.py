@@ -3,7 +3,8 @@
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,6 @@ def spark_session(
     if master.startswith("local"):
         # Spark would run the python3 of PATH, which need not have this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ["JAVA_HOME"] = str(launcher_home(java, cache_folder()))
 
     # PySpark logs each analysis error as a page of JSON besides raising it.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -61,12 +61,25 @@ def spark_session(
     for name, value in values.items():
         builder = builder.config(name, value)
     try:
-        session = builder.getOrCreate()
+        with _environment("JAVA_HOME", str(launcher_home(java, cache_folder()))):
+            return builder.getOrCreate()
     except Exception as error:
-        raise PipelineError(
-            f"Spark did not start with {java.origin}: {plain_line(error)}"
-        ) from error
-    return session
+        reason = plain_line(error)
+        raise PipelineError(f"Spark did not start with {java.origin}: {reason}") from error
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable for the time of a ``with`` block: Spark's launcher reads it, nobody else."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def session_settings(
@@ -75,12 +88,15 @@ def session_settings(
     """Return the settings of a new session: ours, then the caller's, with both lists of jars."""
     logging_file = files("kafkalite.pipeline") / "log4j2.properties"
     values = dict(_DEFAULTS)
-    values["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={logging_file}"
+    java_options = settings.get("spark.driver.extraJavaOptions", "")
     if master.startswith("local"):
         # Spark's 200 shuffle partitions cost a local run seconds per micro-batch for nothing.
         values["spark.sql.shuffle.partitions"] = str(max(2, os.cpu_count() or 2))
         values["spark.driver.host"] = values["spark.driver.bindAddress"] = "127.0.0.1"
     values.update(settings)
+    values["spark.driver.extraJavaOptions"] = (
+        f"-Dlog4j2.configurationFile={logging_file} {java_options}".strip()
+    )
     given = [jar for jar in settings.get("spark.jars", "").split(",") if jar]
     values["spark.jars"] = ",".join([*given, *jars])
     return values
