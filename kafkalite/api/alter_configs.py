@@ -1,0 +1,166 @@
+"""AlterConfigs (key 33), versions 0-2, and IncrementalAlterConfigs (key 44), versions 0-1.
+
+The former gives a resource exactly the settings it names (rule 34), the latter changes single
+ones (KIP-339). Flexible from v2 and v1. Changes take effect before they are answered.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+from kafkalite.api import broker_loggers
+from kafkalite.api.context import RequestContext
+from kafkalite.api.describe_configs import BROKER_LOGGER_RESOURCE
+from kafkalite.api.handler import Handler, Pending
+from kafkalite.meta.alter_configs import check_broker_name
+from kafkalite.meta.changes import Change
+from kafkalite.meta.events import AlterConfigs, Event, IncrementalAlterConfigs
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages import alter_configs as full
+from kafkalite.wire.messages import incremental_alter_configs as incremental
+
+Result = Sequence[Change] | KafkaError
+Key = tuple[int, str]
+
+
+def admit_full(request: full.AlterConfigsRequest, context: RequestContext) -> Pending:
+    """Replace the settings of each resource; a refused one does not touch the others."""
+    return Pending(partial(_alter_fully, request, context))
+
+
+def admit_incremental(
+    request: incremental.IncrementalAlterConfigsRequest, context: RequestContext
+) -> Pending:
+    """Change settings of each resource; a refused one does not touch the others."""
+    return Pending(partial(_alter_incrementally, request, context))
+
+
+def refuse_full(
+    request: full.AlterConfigsRequest, error: KafkaError, context: RequestContext
+) -> full.AlterConfigsResponse:
+    """Answer the error for each resource."""
+    del context
+    return _full_response(request, [error for _ in request.resources])
+
+
+def refuse_incremental(
+    request: incremental.IncrementalAlterConfigsRequest,
+    error: KafkaError,
+    context: RequestContext,
+) -> incremental.IncrementalAlterConfigsResponse:
+    """Answer the error for each resource."""
+    del context
+    return _incremental_response(request, [error for _ in request.resources])
+
+
+async def _alter_fully(
+    request: full.AlterConfigsRequest, context: RequestContext
+) -> full.AlterConfigsResponse:
+    events = [
+        AlterConfigs(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=[(config.name, config.value) for config in resource.configs],
+        )
+        for resource in request.resources
+    ]
+    return _full_response(request, await _submit(events, context, request.validate_only))
+
+
+async def _alter_incrementally(
+    request: incremental.IncrementalAlterConfigsRequest, context: RequestContext
+) -> incremental.IncrementalAlterConfigsResponse:
+    events = [
+        IncrementalAlterConfigs(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            operations=[
+                (config.name, config.config_operation, config.value) for config in resource.configs
+            ],
+        )
+        for resource in request.resources
+    ]
+    return _incremental_response(request, await _submit(events, context, request.validate_only))
+
+
+async def _submit(
+    events: Sequence[AlterConfigs | IncrementalAlterConfigs],
+    context: RequestContext,
+    validate_only: bool,
+) -> list[Result]:
+    """Return the result of each event; levels of loggers are changed here, and not stored."""
+    counts = Counter((event.resource_type, event.resource_name) for event in events)
+    results: list[Result | None] = []
+    stored: list[Event] = []
+    for event in events:
+        if counts[event.resource_type, event.resource_name] > 1:
+            results.append(
+                KafkaError(ErrorCode.INVALID_REQUEST, "The request names this resource twice")
+            )
+        elif event.resource_type == BROKER_LOGGER_RESOURCE and isinstance(
+            event, IncrementalAlterConfigs
+        ):
+            results.append(_alter_loggers(event, context, validate_only=validate_only))
+        else:
+            results.append(None)
+            stored.append(event)
+    metadata = context.services.metadata
+    answers = iter(metadata.preview(stored) if validate_only else await metadata.submit_all(stored))
+    return [next(answers) if result is None else result for result in results]
+
+
+def _alter_loggers(
+    event: IncrementalAlterConfigs, context: RequestContext, *, validate_only: bool
+) -> Result:
+    try:
+        check_broker_name(event.resource_name, context.services.config.node_id)
+        broker_loggers.alter(event.operations, validate_only=validate_only)
+    except KafkaError as error:
+        return error
+    return []
+
+
+def _full_response(
+    request: full.AlterConfigsRequest, results: Sequence[Result]
+) -> full.AlterConfigsResponse:
+    responses = []
+    for resource, result in zip(request.resources, results, strict=True):
+        code, message = _error(result)
+        responses.append(
+            full.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return full.AlterConfigsResponse(responses=responses)
+
+
+def _incremental_response(
+    request: incremental.IncrementalAlterConfigsRequest, results: Sequence[Result]
+) -> incremental.IncrementalAlterConfigsResponse:
+    responses = []
+    for resource, result in zip(request.resources, results, strict=True):
+        code, message = _error(result)
+        responses.append(
+            incremental.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return incremental.IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _error(result: Result) -> tuple[ErrorCode, str | None]:
+    if isinstance(result, KafkaError):
+        return result.code, result.message or None
+    return ErrorCode.NONE, None
+
+
+HANDLERS = (
+    Handler(full.ALTER_CONFIGS, admit_full, refuse_full),
+    Handler(incremental.INCREMENTAL_ALTER_CONFIGS, admit_incremental, refuse_incremental),
+)
