@@ -16,7 +16,9 @@ from kafkalite.api import (
     metadata,
     offsets,
     produce,
+    producer_ids,
     producers,
+    topics,
 )
 from kafkalite.api.handler import Handler
 
@@ -30,9 +32,11 @@ HANDLERS: tuple[Handler, ...] = api_versions.handlers(
         *find_coordinator.HANDLERS,
         *groups.HANDLERS,
         *group_admin.HANDLERS,
+        *topics.HANDLERS,
         *delete_records.HANDLERS,
         *leader_epoch.HANDLERS,
         *cluster.HANDLERS,
+        *producer_ids.HANDLERS,
         *producers.HANDLERS,
     )
 )
