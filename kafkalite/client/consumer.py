@@ -1,17 +1,16 @@
 """Reading records: one Fetch at a time, from every leader in turn."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from kafkalite.client.cluster import Client
 from kafkalite.client.errors import RETRIABLE, error_of
-from kafkalite.client.offsets import READ_UNCOMMITTED, beginnings, by_topic
+from kafkalite.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, beginnings, by_topic
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
     FETCH,
-    AbortedTransaction,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -20,6 +19,8 @@ from kafkalite.wire.messages.fetch import (
 )
 from kafkalite.wire.records import (
     BATCH_OVERHEAD,
+    BatchHeader,
+    Record,
     iterate_batches,
     iterate_records,
     read_end_marker,
@@ -150,46 +151,72 @@ class Consumer:
     def _records(self, place: TopicPartition, data: PartitionData) -> Iterator[ConsumedRecord]:
         if data.records is None:
             return
-        records = cast("memoryview", data.records)
         end = self._ends.get(place, 2**63)
-        aborted = _Aborted(data.aborted_transactions or [])
-        for position, header in iterate_batches(records):
-            batch = records[position : position + header.size]
-            if header.is_control:
-                aborted.on_control_batch(batch)
-            elif self._isolation == READ_UNCOMMITTED or not aborted.covers(batch):
-                for record in iterate_records(batch):
-                    if record.offset >= end:
-                        break
-                    if record.offset < self.positions[place]:
-                        continue  # a batch comes whole, also where reading starts inside it
-                    self.positions[place] = record.offset + 1
-                    yield ConsumedRecord(
-                        place.topic,
-                        place.partition,
-                        record.offset,
-                        record.timestamp,
-                        record.key,
-                        record.value,
-                        record.headers,
-                    )
+        committed = self._isolation == READ_COMMITTED
+        aborted = (data.aborted_transactions or []) if committed else None
+        for header, batch in visible_batches(cast("memoryview", data.records), aborted):
+            for record in () if batch is None else iterate_records(batch):
+                if record.offset >= end:
+                    break
+                if record.offset < self.positions[place]:
+                    continue  # a batch comes whole, also where reading starts inside it
+                self.positions[place] = record.offset + 1
+                yield consumed(place, record)
             self.positions[place] = max(self.positions[place], min(header.next_offset, end))
 
 
-class _Aborted:
+class Aborted(Protocol):
+    """A transaction that was aborted, of its producer's the first from `first_offset` on."""
+
+    producer_id: int
+    first_offset: int
+
+
+def consumed(place: TopicPartition, record: Record) -> ConsumedRecord:
+    """Return a record with the place it was read from."""
+    return ConsumedRecord(
+        place.topic,
+        place.partition,
+        record.offset,
+        record.timestamp,
+        record.key,
+        record.value,
+        record.headers,
+    )
+
+
+def visible_batches(
+    records: memoryview, aborted: Sequence[Aborted] | None
+) -> Iterator[tuple[BatchHeader, memoryview | None]]:
+    """Yield each whole batch with its header; None for one that consumers are not shown.
+
+    These are transaction markers, and what belongs to the `aborted` transactions; all data is
+    shown if `aborted` is None.
+    """
+    ranges = _AbortedRanges(aborted or ())
+    for position, header in iterate_batches(records):
+        batch = records[position : position + header.size]
+        if header.is_control:
+            ranges.on_control_batch(batch)
+            yield header, None
+        else:
+            is_hidden = aborted is not None and ranges.covers(header)
+            yield header, None if is_hidden else batch
+
+
+class _AbortedRanges:
     """Which batches belong to aborted transactions, by the list that a Fetch answer carries.
 
     As Kafka's CompletedFetch: a producer is aborted from a transaction's first offset until its
     abort marker.
     """
 
-    def __init__(self, transactions: list[AbortedTransaction]) -> None:
+    def __init__(self, transactions: Iterable[Aborted]) -> None:
         self._coming = sorted(transactions, key=lambda each: each.first_offset)
         self._producer_ids: set[int] = set()
 
-    def covers(self, batch: memoryview) -> bool:
+    def covers(self, header: BatchHeader) -> bool:
         """Return whether consumers of READ_COMMITTED must not see this batch."""
-        header = read_whole_header(batch)
         while self._coming and self._coming[0].first_offset <= header.last_offset:
             self._producer_ids.add(self._coming.pop(0).producer_id)
         return header.is_transactional and header.producer_id in self._producer_ids
@@ -199,5 +226,5 @@ class _Aborted:
         header = read_whole_header(batch)
         marker = read_end_marker(batch) if len(batch) > BATCH_OVERHEAD else None
         if marker is not None and not marker.is_commit:
-            self.covers(batch)
+            self.covers(header)
             self._producer_ids.discard(header.producer_id)
