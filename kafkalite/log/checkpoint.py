@@ -203,6 +203,8 @@ def _parse_entries(text: str, field_count: int) -> list[list[str]]:
     lines = text.splitlines()
     if len(lines) < 2:
         return []  # Kafka creates the file empty
+    if not text.endswith("\n"):
+        raise ValueError("checkpoint is cut off")  # perhaps within a number
     version, count, *rest = lines
     if version != _VERSION:
         raise ValueError(f"checkpoint of version {version} instead of {_VERSION}")

@@ -81,6 +81,7 @@ class Flush:
 
     end_offset: int
     steps: list[Callable[[], None]]
+    indexes: list[Segment]
     truncations: int
 
     def run(self) -> None:
@@ -386,6 +387,9 @@ class LogFiles:
             return
         self.segments.remove(segments)
         self._recently_read.clear()
+        self._indexes_unsynced = [
+            segment for segment in self._indexes_unsynced if segment not in segments
+        ]
         for segment in segments:
             segment.rename(suffix=DELETED_SUFFIX)
             segment.close()
@@ -423,6 +427,9 @@ class LogFiles:
                 segment.rename(suffix=SWAP_SUFFIX)
             self.segments.remove(old)
             self._recently_read.clear()
+            self._indexes_unsynced = [
+                segment for segment in self._indexes_unsynced if segment not in old
+            ]
             for segment in new:
                 self.segments.add(segment)
             kept = {segment.base_offset for segment in new}
@@ -450,6 +457,22 @@ class LogFiles:
         if self.unflushed_since_ms is not None and config.flush_ms < NEVER:
             return self.unflushed_since_ms + config.flush_ms
         return None
+
+    @property
+    def recovery_point_to_write(self) -> int:
+        """The recovery point as the checkpoint on disk may have it.
+
+        Recovery trusts the indexes of segments that end at or before it. A flush in the middle of
+        a segment leaves its indexes alone, and the segment may be rolled right there: so the
+        checkpoint stays within the first segment whose indexes are not safe.
+        """
+        segments = self.segments
+        first = self._indexes_unsynced[0] if self._indexes_unsynced else segments.active
+        if first is segments.active and first.size == 0:
+            return self.recovery_point
+        following = segments.after(first)
+        end_offset = self.log_end_offset if following is None else following.base_offset
+        return min(self.recovery_point, end_offset - 1)
 
     async def flush(self) -> None:
         """Return when all that was appended before the call is on stable storage.
@@ -504,12 +527,14 @@ class LogFiles:
         steps += [partial(self._disk.sync, path) for path in paths]
         self.unflushed_since_ms = None
         self._unflushed_messages = 0
-        self._indexes_unsynced = []
         self._epochs_unsynced = self._names_unsynced = False
-        return Flush(self.log_end_offset, steps, self._truncations)
+        return Flush(self.log_end_offset, steps, list(self._indexes_unsynced), self._truncations)
 
     def end_flush(self, flush: Flush) -> None:
         """Note that a flush is done."""
+        self._indexes_unsynced = [
+            segment for segment in self._indexes_unsynced if segment not in flush.indexes
+        ]
         if flush.truncations == self._truncations:
             self.recovery_point = max(self.recovery_point, flush.end_offset)
 

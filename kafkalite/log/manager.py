@@ -166,22 +166,35 @@ class LogManager:
         clean: bool,
     ) -> None:
         try:
-            topic_id = read_partition_metadata(self._disk, f"{path}/{PARTITION_METADATA_FILE}")
+            topic_id = self._topic_id(path)
             log = self._open(
                 topic_partition,
                 path,
-                topic_id or ZERO_UUID,
+                topic_id,
                 config_for(topic_partition),
                 clean=clean,
                 log_start_offset=directory.log_starts().get(topic_partition, 0),
                 recovery_point=directory.recovery_points().get(topic_partition, 0),
             )
-        except (OSError, ValueError, KafkaError) as error:
+        except (OSError, KafkaError) as error:
             logger.warning("%s in %s is offline: %s", topic_partition, path, error)
             self.offline[topic_partition] = str(error)
         else:
             self._logs[topic_partition] = log
             self._keeper.on_opened(log)
+
+    def _topic_id(self, path: str) -> UUID:
+        """Return what `partition.metadata` says, ZERO_UUID if nothing that can be read.
+
+        A power failure can tear a young partition's file; the cluster's metadata know the id, see
+        `set_topic_id`. Raises OSError.
+        """
+        path = f"{path}/{PARTITION_METADATA_FILE}"
+        try:
+            return read_partition_metadata(self._disk, path) or ZERO_UUID
+        except ValueError as error:
+            logger.warning("%s: %s", path, error)
+            return ZERO_UUID
 
     def _open(
         self,
@@ -316,6 +329,23 @@ class LogManager:
             ) from error
         self._keeper.remove_later([target], delay_ms=delay_ms)
 
+    def set_topic_id(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
+        """Give a log that has none (its `topic_id` is ZERO_UUID) the id of its topic.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
+        """
+        log = self._log(topic_partition)
+        try:
+            write_partition_metadata(
+                self._disk, f"{log.directory}/{PARTITION_METADATA_FILE}", topic_id, sync=False
+            )
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition}: topic id not written: {error}"
+            ) from error
+        log.topic_id = topic_id
+
     def update_config(self, topic_partition: TopicPartition, config: "LogConfig") -> None:
         """Follow a change of a topic's settings; nothing if the partition is not here."""
         log = self._logs.get(topic_partition)
@@ -400,7 +430,7 @@ class LogManager:
     def write_checkpoints(self, directory: LogDirectory, *, sync: bool = True) -> None:
         """Do that for one directory. Raises OSError."""
         logs = [log for tp, log in self._logs.items() if self._homes[tp] is directory]
-        points = {log.topic_partition: log.recovery_point for log in logs}
+        points = {log.topic_partition: log.recovery_point_to_write for log in logs}
         starts = {
             log.topic_partition: log.log_start_offset
             for log in logs

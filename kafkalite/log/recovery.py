@@ -13,7 +13,7 @@ from zlib import crc32
 
 from kafkalite.log.aborted import ENTRY_SIZE
 from kafkalite.log.checkpoint import LEADER_EPOCH_FILE, read_epochs, write_epochs
-from kafkalite.log.epochs import LeaderEpochs
+from kafkalite.log.epochs import EpochStart, LeaderEpochs
 from kafkalite.log.files import LogState
 from kafkalite.log.index import MAX_RELATIVE_OFFSET
 from kafkalite.log.producer_state import ProducerStates
@@ -103,12 +103,11 @@ def open_log(
     ]
     snapshots = Snapshots(disk, directory, found.snapshots)
     epochs_path = f"{directory}/{LEADER_EPOCH_FILE}"
-    try:
-        epochs_before = read_epochs(disk, epochs_path)
-    except ValueError as error:
-        logger.warning("%s: %s; the epochs are rebuilt", epochs_path, error)
-        epochs_before = []
-    epochs = LeaderEpochs(epochs_before)
+    epochs_before = _epochs_in(disk, epochs_path)
+    epochs = LeaderEpochs(epochs_before or ())
+    if epochs_before is None or not (clean or epochs_before):
+        # The file changes with each new leader, unsynced: a power failure may have torn it.
+        _rebuild_epochs(epochs, segments, log_start_offset, recovery_point)
     recovery = _Recovery(disk, directory, config, Segments(segments), snapshots, epochs)
     state = recovery.run(
         {offset for offset, sizes in found.sizes.items() if _lacks_index(sizes)},
@@ -117,9 +116,36 @@ def open_log(
         recovery_point=recovery_point,
         now_ms=now_ms,
     )
-    if epochs.entries != epochs_before:
+    if epochs.entries != (epochs_before or []):
         write_epochs(disk, epochs_path, epochs.entries, sync=False)
     return state
+
+
+def _epochs_in(disk: "Disk", path: str) -> list[EpochStart] | None:
+    """Return the leader epochs of a checkpoint, None if it cannot be read."""
+    try:
+        return read_epochs(disk, path)
+    except ValueError as error:
+        logger.warning("%s: %s; the epochs are rebuilt", path, error)
+        return None
+
+
+def _rebuild_epochs(
+    epochs: LeaderEpochs, segments: list[Segment], log_start_offset: int, end_offset: int
+) -> None:
+    """Take the epochs from the headers of the batches between two offsets.
+
+    Those behind are looked at by recovery in any case.
+    """
+    for segment in segments:
+        if segment.base_offset >= end_offset:
+            return
+        for _, header in segment.headers():
+            epoch = header.partition_leader_epoch
+            if header.next_offset > log_start_offset and epoch > epochs.latest:
+                epochs.assign(epoch, header.base_offset)
+            if header.next_offset >= end_offset:
+                return
 
 
 def _lacks_index(sizes: dict[str, int]) -> bool:

@@ -43,9 +43,7 @@ def test_time_entries_are_timestamp_and_relative_offset():
     index.append(1_700_000_000_000, 105)
     index.append(1_700_000_000_001, 300)
     index.write_pending()
-    assert disk.read("/d/i") == struct.pack(
-        ">qiqi", 1_700_000_000_000, 5, 1_700_000_000_001, 200
-    )
+    assert disk.read("/d/i") == struct.pack(">qiqi", 1_700_000_000_000, 5, 1_700_000_000_001, 200)
 
 
 def test_time_index_only_gets_larger_timestamps():
