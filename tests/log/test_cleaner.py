@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from math import inf
 
 import pytest
 import trio
@@ -9,11 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkalite.log.cleaner import (
+    PAUSE_BYTES,
+    PAUSE_RECORDS,
+    PAUSE_S,
     READ_BYTES,
     WRITE_BYTES,
     CleanerSettings,
     CleaningAborted,
     CleaningPass,
+    Throttle,
     clean,
     filthiest,
     group_sources,
@@ -214,6 +219,38 @@ class TestPass:
             rounds.append(checkpoint)
         assert rounds == [2, 4, 6, 7]
         assert contents(log) == ["2 c1", "3 d1", "4 a2", "5 b2", "6 e1"]
+
+    def test_io_is_throttled(self):
+        """log.cleaner.io.max.bytes.per.second counts what is read and what is written."""
+        slept = []
+        throttle = Throttle(1000.0, slept.append)
+        throttle.count(PAUSE_BYTES - 1)
+        assert slept == []
+        throttle.count(1)
+        throttle.count(500)
+        throttle.pause()
+        assert slept == [PAUSE_BYTES / 1000, 0.5]
+
+    def test_pauses_go_by_records_too(self):
+        """Else a compressed batch of a thousand records would count as a few hundred bytes."""
+        slept = []
+        throttle = Throttle(inf, slept.append)
+        throttle.count(10, PAUSE_RECORDS - 1)
+        throttle.count(10, 1)
+        throttle.count(10, PAUSE_RECORDS)
+        assert slept == [PAUSE_S, PAUSE_S]
+
+    def test_a_pass_pauses(self):
+        log = make_log(**COMPACT)
+        for _ in range(3):
+            append(log, *"x" * PAUSE_RECORDS, keys=[b"%d" % n for n in range(PAUSE_RECORDS)])
+        log.roll()
+        slept = []
+        work = CleaningPass(plan_of(log), SETTINGS, now_ms=NOW_MS, sleep=slept.append)
+        (group,) = work.build_map()
+        assert len(slept) == 3
+        work.clean_group(group)
+        assert len(slept) == 6
 
     def test_segments_behind_a_full_map_are_not_touched(self):
         log = filled(["a1 b1"], ["c1"], ["d1"])
