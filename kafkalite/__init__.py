@@ -1,3 +1,18 @@
 """kafkalite: a Kafka-wire-compatible broker in Python."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkalite.testing.broker import Broker as Broker
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # `kafkalite.Broker` is the one for tests. It is imported when it is used: everything in the
+    # package passes through this module, also what must start fast.
+    if name != "Broker":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module("kafkalite.testing.broker").Broker

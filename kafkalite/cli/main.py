@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from kafkalite import __version__
+import kafkalite as package
 from kafkalite.cli.output import examples
 from kafkalite.client.errors import ClientError
 from kafkalite.wire.errors import KafkaError
@@ -78,7 +78,7 @@ class LazyCommands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, message="kafkalite %(version)s")
+@click.version_option(package.__version__, message="kafkalite %(version)s")
 @click.pass_context
 def kafkalite(context: click.Context) -> None:
     """A Kafka broker in one process, and tools for any Kafka cluster."""

@@ -1,0 +1,177 @@
+"""The journal alone: fed with exchanges as the dispatcher would."""
+
+from types import SimpleNamespace
+from uuid import UUID
+
+import trio
+
+from kafkalite.testing import journal as journal_module
+from kafkalite.testing.journal import Journal
+from kafkalite.types import TopicPartition
+from kafkalite.wire.api import ApiKey
+from kafkalite.wire.messages.fetch import (
+    FETCH,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+)
+from kafkalite.wire.messages.heartbeat import HEARTBEAT, HeartbeatRequest
+from kafkalite.wire.messages.sync_group import SYNC_GROUP, SyncGroupRequest
+
+ORDERS_ID = UUID(int=7)
+P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+class Client:
+    """Says things over one connection."""
+
+    def __init__(self, journal, connection_id=1, client_id="c"):
+        self.journal = journal
+        self.context = SimpleNamespace(
+            connection_id=connection_id, client_id=client_id, now_ms=1234
+        )
+
+    def send(self, api, request, size_bytes=100):
+        self.journal.observe(
+            SimpleNamespace(
+                handler=SimpleNamespace(api=api),
+                header=SimpleNamespace(api_version=3, client_id=self.context.client_id),
+                request=request,
+            ),
+            size_bytes,
+            self.context,
+        )
+
+    def sync(self, member_id="m"):
+        self.send(SYNC_GROUP, SyncGroupRequest(group_id="g", member_id=member_id))
+
+    def fetch(self, *indexes, epoch=-1, forgotten=(), by_id=False):
+        topic = {"topic_id": ORDERS_ID} if by_id else {"topic": "orders"}
+        request = FetchRequest(session_epoch=epoch)
+        if indexes:
+            partitions = [FetchPartition(partition=index) for index in indexes]
+            request.topics = [FetchTopic(partitions=partitions, **topic)]
+        if forgotten:
+            request.forgotten_topics_data = [ForgottenTopic(partitions=list(forgotten), **topic)]
+        self.send(FETCH, request)
+
+
+def new_journal():
+    return Journal({ORDERS_ID: "orders"}.get)
+
+
+class TestRequests:
+    def test_are_kept_in_order_and_can_be_picked(self):
+        journal = new_journal()
+        Client(journal, 1, "a").send(HEARTBEAT, HeartbeatRequest(group_id="1"))
+        Client(journal, 2, "b").send(HEARTBEAT, HeartbeatRequest(group_id="2"))
+        Client(journal, 2, "b").fetch(0)
+        assert [seen.api for seen in journal.find()] == [
+            ApiKey.HEARTBEAT,
+            ApiKey.HEARTBEAT,
+            ApiKey.FETCH,
+        ]
+        (seen,) = journal.find(api=ApiKey.HEARTBEAT, client_id="b")
+        assert seen.message.group_id == "2"
+        assert (seen.version, seen.connection_id, seen.timestamp_ms) == (3, 2, 1234)
+
+    def test_oldest_go_when_there_are_too_many(self, monkeypatch):
+        monkeypatch.setattr(journal_module, "REQUESTS_MAX", 2)
+        journal = new_journal()
+        for group_id in "123":
+            Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id=group_id))
+        assert [seen.message.group_id for seen in journal.find()] == ["2", "3"]
+
+    def test_oldest_go_when_they_hold_too_much(self, monkeypatch):
+        monkeypatch.setattr(journal_module, "BYTES_MAX", 250)
+        journal = new_journal()
+        for group_id in "123":
+            Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id=group_id))
+        assert [seen.message.group_id for seen in journal.find()] == ["2", "3"]
+        journal.clear()
+        for group_id in "45":
+            Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id=group_id))
+        assert len(journal.find()) == 2
+
+
+class TestReading:
+    def reads(self, journal, *partitions):
+        return journal.reads_since_sync("g", "m", "c", partitions)
+
+    def test_fetch_after_the_assignment_counts(self):
+        journal = new_journal()
+        client = Client(journal)
+        client.fetch(0)
+        assert not self.reads(journal, P0)  # in no group yet
+        client.sync()
+        assert not self.reads(journal, P0)  # may be of a position that it gave up
+        client.fetch(0)
+        assert self.reads(journal, P0)
+        assert not self.reads(journal, P0, P1)
+
+    def test_nothing_assigned_is_nothing_to_read(self):
+        journal = new_journal()
+        Client(journal).sync()
+        assert self.reads(journal)
+
+    def test_partitions_may_be_read_over_several_connections(self):
+        journal = new_journal()
+        Client(journal, 1).sync()
+        Client(journal, 2).fetch(0)
+        Client(journal, 3).fetch(1)
+        assert self.reads(journal, P0, P1)
+
+    def test_other_clients_do_not_count(self):
+        journal = new_journal()
+        Client(journal).sync()
+        Client(journal, 2, "other").fetch(0)
+        assert not self.reads(journal, P0)
+
+    def test_incremental_fetch_goes_on_with_what_was_named_before(self):
+        """Rule 85: a session remembers its partitions."""
+        journal = new_journal()
+        client = Client(journal)
+        client.fetch(0, 1, epoch=0, by_id=True)
+        client.sync()
+        client.fetch(epoch=1)
+        assert self.reads(journal, P0, P1)
+        client.fetch(epoch=2, forgotten=[1], by_id=True)
+        assert self.reads(journal, P0)
+        assert not self.reads(journal, P1)
+
+    def test_full_fetch_names_all(self):
+        journal = new_journal()
+        client = Client(journal)
+        client.sync()
+        client.fetch(0)
+        client.fetch(1)
+        assert self.reads(journal, P1)
+        assert not self.reads(journal, P0)
+
+    def test_what_is_remembered_is_bounded(self, monkeypatch):
+        monkeypatch.setattr(journal_module, "READERS_MAX", 1)
+        journal = new_journal()
+        Client(journal).sync("old")
+        Client(journal).sync()
+        Client(journal, 2).fetch(0)
+        Client(journal, 3).fetch(1)
+        assert self.reads(journal, P1)
+        assert not self.reads(journal, P0)
+        assert not journal.reads_since_sync("g", "old", "c", [])
+
+
+def test_waiting_ends_with_the_request_that_makes_it_true():
+    journal = new_journal()
+
+    async def main():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(journal.wait_until, lambda: len(journal.find()) == 2)
+            await trio.testing.wait_all_tasks_blocked()
+            Client(journal).fetch(0)
+            await trio.testing.wait_all_tasks_blocked()
+            assert nursery.child_tasks
+            Client(journal).fetch(0)
+        await journal.wait_until(lambda: True)
+
+    trio.run(main)
