@@ -12,6 +12,10 @@ from kafkalite.wire.messages.join_group import JoinGroupResponse
 from kafkalite.wire.messages.sync_group import SyncGroupResponse
 
 
+EMPTY_RETRY_MS = 1_000
+"""When to try again to store that a group is empty; nobody waits for it."""
+
+
 def rebalance_or_complete(step: Step, group: ClassicGroup) -> None:
     """Start a rebalance, or if one is under way, see whether its join phase is over."""
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -54,6 +58,8 @@ def complete_join_if_all_joined(step: Step, group: ClassicGroup) -> None:
 
 def on_join_timer(step: Step, group: ClassicGroup) -> None:
     """End the join phase, unless it is the initial one and somebody has come in the meantime."""
+    if group.state is not GroupState.PREPARING_REBALANCE:
+        return  # the group became EMPTY
     if not group.is_initial_rebalance or not group.new_member_added:
         complete_join(step, group)
         return
@@ -86,9 +92,9 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
         group.remove(member_id)
         step.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
     if not group.members:
-        group.generation += 1
-        group.protocol_name = None
-        step.store(group)
+        step.store_empty(group)
+        # Of no use once the record is replayed; if the log refuses it, it is tried again.
+        step.schedule((TimerKind.JOIN, group.group_id, ""), EMPTY_RETRY_MS)
         return
     if not group.elect_joined_leader():
         step.schedule((TimerKind.JOIN, group.group_id, ""), group.rebalance_timeout_ms)

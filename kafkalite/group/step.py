@@ -52,6 +52,14 @@ class Step:
         stored = group.to_stored(assignments=assignments, now_wall_ms=self.now.wall_ms)
         self.records.append(StoredRecord(GroupMetadataKey(group=group.group_id), stored))
 
+    def store_empty(self, group: ClassicGroup) -> None:
+        """Write to the log that the group's next generation has no members."""
+        stored = group.to_stored(assignments=None, now_wall_ms=self.now.wall_ms)
+        assert not stored.members
+        stored.generation += 1
+        stored.protocol = None
+        self.records.append(StoredRecord(GroupMetadataKey(group=group.group_id), stored))
+
     def schedule(self, key: TimerKey, delay_ms: int) -> None:
         """Set a timer; any earlier one of the same key is gone."""
         self.timers.schedule(key, self.now.monotonic_ms + delay_ms)

@@ -100,6 +100,7 @@ class GroupHarness:
         self.log = []
         self.end_offset = 0
         self.refuse_appends_with = None
+        self.reign = 0
         self._ticket = 0
         self._process(self.shard.on_loaded(self.now))
 
@@ -112,6 +113,10 @@ class GroupHarness:
     @property
     def group(self):
         return self.shard.groups.get(self.group_id)
+
+    @property
+    def tickets_used(self):
+        return self._ticket
 
     @property
     def state(self):
@@ -196,6 +201,7 @@ class GroupHarness:
         other = GroupHarness(self.group_id, delay_ms=0)
         other.settings = other.shard.settings = replace(self.settings, **settings)
         other.now_ms = self.now_ms
+        other.reign = self.reign + 1
         for shard in (other.shard, other.replica):
             for batch in self.log:
                 for record in decode_batch(batch, self.codec):
@@ -245,7 +251,7 @@ class GroupHarness:
                 api_version=version,
                 client_id=client.client_id,
                 client_host="/127.0.0.1",
-                random_id=f"{self._ticket:04}",
+                random_id=f"{self.reign}.{self._ticket}",
                 connection_id=client.connection_id,
             )
         )
@@ -256,6 +262,10 @@ class GroupHarness:
         asking = replace(client, member_id="")
         client.member_id = self.answer(self.join_once(asking)).member_id
         return client
+
+    def hand_out_quietly(self, client):
+        """Ask for an id, or be refused, and do nothing more."""
+        self.join_once(client)
 
     def learn(self, client):
         """Have a client take in the answer to its join, if it is there."""
@@ -455,8 +465,7 @@ def check_group(shard, group):
         assert not group.members
     if group.join_tickets or state is GroupState.PREPARING_REBALANCE:
         assert state is GroupState.PREPARING_REBALANCE
-        if group.members:
-            assert shard.timers.deadline_ms((1, group_id, "")) is not None
+        assert shard.timers.deadline_ms((1, group_id, "")) is not None
     if group.sync_tickets or state is GroupState.COMPLETING_REBALANCE:
         assert state is GroupState.COMPLETING_REBALANCE
         assert shard.timers.deadline_ms((2, group_id, "")) is not None

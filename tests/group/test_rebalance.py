@@ -290,6 +290,17 @@ class TestRefusedAppends:
         harness.refuse_appends_with = None
         late = Client()
         harness.join(late)
-        assert late.generation == 3
+        assert late.generation == 2
         harness.sync(late)
         assert harness.state is GroupState.STABLE
+
+    def test_empty_generation_that_cannot_be_stored_is_tried_again(self, harness):
+        (a,) = harness.stable_group(Client())
+        harness.refuse_appends_with = ErrorCode.NOT_ENOUGH_REPLICAS
+        harness.leave(a)
+        harness.advance(3 * SECOND)
+        assert harness.state is GroupState.PREPARING_REBALANCE
+        harness.refuse_appends_with = None
+        harness.advance(SECOND)
+        assert harness.state is GroupState.EMPTY
+        assert harness.group.generation == 2
