@@ -11,7 +11,6 @@ from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.join_group import JoinGroupResponse
 from kafkalite.wire.messages.sync_group import SyncGroupResponse
 
-
 EMPTY_RETRY_MS = 1_000
 """When to try again to store that a group is empty; nobody waits for it."""
 
