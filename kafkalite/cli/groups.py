@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import click
 
 from kafkalite.cli.options import json_option, partition_list, with_cluster
-from kafkalite.cli.output import examples, print_json, print_table
+from kafkalite.cli.output import examples, plural, print_json, print_table
 from kafkalite.cli.positions import FORMS, Position, position_option
 from kafkalite.client import groups as group_requests
 from kafkalite.client.cluster import Client
@@ -90,10 +90,10 @@ def describe(client: Client, group_id: str, as_json: bool) -> None:
         )
         return
     assignor = f", assignor {group.assignor}" if group.assignor else ""
-    click.echo(f"{group_id}: {state}, {len(group.members)} members{assignor}")
+    click.echo(f"{group_id}: {state}, {plural(len(group.members), 'member')}{assignor}")
     for member in group.members:
         names = ", ".join(map(str, member.assignment)) or "nothing assigned"
-        click.echo(f"  {member.member_id} at {member.client_host}: {names}")
+        click.echo(f"  {member.member_id} at {member.client_host.removeprefix('/')}: {names}")
     if rows:
         print_table([name.upper() for name in columns], rows)
 

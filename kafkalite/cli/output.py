@@ -13,10 +13,8 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     rows = list(rows)
     cells = [["-" if value is None else str(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
-    numeric = [
-        bool(rows) and all(isinstance(row[i], int | None) for row in rows)
-        for i in range(len(headings))
-    ]
+    numeric = [any(isinstance(cell, int) for cell in column) for column in zip(*rows, strict=True)]
+    numeric = numeric or [False] * len(headings)
     for line in [list(headings), *cells]:
         padded = [
             text.rjust(width) if right else text.ljust(width)

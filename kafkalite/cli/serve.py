@@ -18,6 +18,8 @@ from kafkalite.meta.store import MetadataStoreError
 from kafkalite.server.broker import Broker
 from kafkalite.server.listeners import BindError
 
+logger = logging.getLogger("kafkalite.cli")
+
 DEFAULT_DATA_DIR: Final = "kafkalite-data"
 """In the current directory: each project has its own topics, and sees where they are."""
 
@@ -77,7 +79,10 @@ def serve(
     _log_to_stderr(verbose)
     overrides = _overrides(listen=listen, data_dir=data_dir, profile=profile, settings=settings)
     try:
-        trio.run(_serve, _configured(properties, overrides, force=force))
+        config = _configured(properties, overrides, force=force)
+        for warning in config.warnings:
+            logger.warning("%s", warning)
+        trio.run(_serve, config)
     except BaseExceptionGroup as group:
         _raise_plainly(group)
     except KafkaliteConfigError as error:
