@@ -11,6 +11,7 @@ import trio
 from kafkalite.types import ZERO_UUID, TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.messages.fetch import FetchRequest
+from kafkalite.wire.messages.list_offsets import ListOffsetsRequest
 from kafkalite.wire.messages.sync_group import SyncGroupRequest
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class _Reader:
     partitions: dict[TopicPartition, None] = field(default_factory=dict)
     fetched_at: int = 0
     """Number of its last Fetch, in the order of all requests."""
+    positioned_at: dict[TopicPartition, int] = field(default_factory=dict)
+    """Number of its last ListOffsets for a partition."""
 
 
 @dataclass(slots=True)
@@ -95,6 +98,8 @@ class Journal:
             self._size_bytes -= self._requests.popleft()[1]
         if api is ApiKey.FETCH:
             self._on_fetch(message, context)
+        elif api is ApiKey.LIST_OFFSETS:
+            self._on_list_offsets(message, context)
         elif api is ApiKey.SYNC_GROUP:
             self._on_sync(message)
         for wait in self._waits:
@@ -122,20 +127,20 @@ class Journal:
         client_id: str,
         partitions: Iterable[TopicPartition],
     ) -> bool:
-        """Whether a member has fetched all of these partitions since it got its assignment.
+        """Whether a member knows where to read these partitions, since it got its assignment.
 
-        Only then is its position fixed: a consumer that starts at `latest` asks where that is
-        after it knows its assignment, and misses what is written before it asks.
+        A consumer that starts at `latest` asks where that is (ListOffsets) after it knows its
+        assignment, and misses what is written before it asks. One that fetches knows already.
         """
         synced_at = self._synced_at.get((group_id, member_id))
         if synced_at is None:
             return False
-        reading = {
-            place
-            for reader in self._readers.values()
-            if reader.client_id == client_id and reader.fetched_at > synced_at
-            for place in reader.partitions
-        }
+        reading: set[TopicPartition] = set()
+        for reader in self._readers.values():
+            if reader.client_id == client_id:
+                reading.update(p for p, at in reader.positioned_at.items() if at > synced_at)
+                if reader.fetched_at > synced_at:
+                    reading.update(reader.partitions)
         return reading.issuperset(partitions)
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
@@ -154,12 +159,23 @@ class Journal:
         if len(self._synced_at) > READERS_MAX:
             del self._synced_at[next(iter(self._synced_at))]
 
-    def _on_fetch(self, message: FetchRequest, context: "RequestContext") -> None:
+    def _on_list_offsets(self, message: ListOffsetsRequest, context: "RequestContext") -> None:
+        reader = self._reader(context)
+        for topic in message.topics:
+            for partition in topic.partitions:
+                place = TopicPartition(topic.name, partition.partition_index)
+                reader.positioned_at[place] = self._count
+
+    def _reader(self, context: "RequestContext") -> _Reader:
         reader = self._readers.pop(context.connection_id, None) or _Reader(context.client_id)
-        # Put in again at the end: the order of the dict is that of the last Fetch.
+        # Put in again at the end: the order of the dict is that of the last request.
         self._readers[context.connection_id] = reader
         if len(self._readers) > READERS_MAX:
             del self._readers[next(iter(self._readers))]
+        return reader
+
+    def _on_fetch(self, message: FetchRequest, context: "RequestContext") -> None:
+        reader = self._reader(context)
         if message.session_epoch in FULL_FETCH_EPOCHS:
             reader.partitions.clear()
         for topic in message.forgotten_topics_data:

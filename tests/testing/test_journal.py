@@ -17,6 +17,12 @@ from kafkalite.wire.messages.fetch import (
     ForgottenTopic,
 )
 from kafkalite.wire.messages.heartbeat import HEARTBEAT, HeartbeatRequest
+from kafkalite.wire.messages.list_offsets import (
+    LIST_OFFSETS,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from kafkalite.wire.messages.sync_group import SYNC_GROUP, SyncGroupRequest
 
 ORDERS_ID = UUID(int=7)
@@ -45,6 +51,11 @@ class Client:
 
     def sync(self, member_id="m"):
         self.send(SYNC_GROUP, SyncGroupRequest(group_id="g", member_id=member_id))
+
+    def list_offsets(self, index):
+        partitions = [ListOffsetsPartition(partition_index=index, timestamp=-1)]
+        topics = [ListOffsetsTopic(name="orders", partitions=partitions)]
+        self.send(LIST_OFFSETS, ListOffsetsRequest(topics=topics))
 
     def fetch(self, *indexes, epoch=-1, forgotten=(), by_id=False):
         topic = {"topic_id": ORDERS_ID} if by_id else {"topic": "orders"}
@@ -148,6 +159,16 @@ class TestReading:
         client.fetch(1)
         assert self.reads(journal, P1)
         assert not self.reads(journal, P0)
+
+    def test_asking_for_an_offset_fixes_the_position(self):
+        journal = new_journal()
+        client = Client(journal)
+        client.list_offsets(0)
+        client.sync()
+        assert not self.reads(journal, P0)
+        client.list_offsets(0)
+        client.fetch(1)
+        assert self.reads(journal, P0, P1)
 
     def test_what_is_remembered_is_bounded(self, monkeypatch):
         monkeypatch.setattr(journal_module, "READERS_MAX", 1)
