@@ -206,8 +206,15 @@ class LogDirectory:
 
     def write(
         self, name: str, offsets: "Mapping[TopicPartition, int]", *, sync: bool = True
-    ) -> None:
-        """Replace a checkpoint, unless it says this already. Raises OSError."""
-        if self._written.get(name) != offsets:
-            write_offsets(self._disk, f"{self.path}/{name}", offsets, sync=sync)
-            self._written[name] = dict(offsets)
+    ) -> list[str]:
+        """Replace a checkpoint, unless it says this already. Raises OSError.
+
+        Returns:
+            What is to be synced, if `sync` is False.
+        """
+        if self._written.get(name) == offsets:
+            return []
+        path = f"{self.path}/{name}"
+        write_offsets(self._disk, path, offsets, sync=sync)
+        self._written[name] = dict(offsets)
+        return [] if sync else [path, self.path]

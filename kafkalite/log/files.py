@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from kafkalite.log.checkpoint import LEADER_EPOCH_FILE, write_epochs
@@ -21,6 +21,7 @@ from kafkalite.log.segment import (
     Segment,
 )
 from kafkalite.log.snapshots import restore
+from kafkalite.log.state import LogListener, LogState
 from kafkalite.types import LogPosition, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -29,50 +30,10 @@ if TYPE_CHECKING:
 
     from kafkalite.clock import Clock
     from kafkalite.log.disk import Disk
-    from kafkalite.log.epochs import LeaderEpochs
-    from kafkalite.log.producer_state import ProducerStates
-    from kafkalite.log.segments import Segments
-    from kafkalite.log.snapshots import Snapshots
     from kafkalite.log_config import LogConfig
 
 NEVER: Final = 2**63 - 1
 """Kafka's default for flush.ms and flush.messages."""
-
-
-class LogListener(Protocol):
-    """Who keeps the house of a log: does later, or in a thread, what the log only notes."""
-
-    def on_flush_due(self, log: "LogFiles") -> None:
-        """Data wait for `flush`: a segment was rolled, or flush.messages or flush.ms say so."""
-        ...
-
-    def on_start_moved(self, log: "LogFiles") -> None:
-        """`log_start_offset` is another; its checkpoint is out of date."""
-        ...
-
-    def on_truncated(self, log: "LogFiles") -> None:
-        """`recovery_point` may have gone back; its checkpoint must, before the next append.
-
-        Else a crash would leave data below a recovery point that nobody ever made safe.
-        """
-        ...
-
-    def on_segments_removed(self, log: "LogFiles", segments: Sequence[Segment]) -> None:
-        """These were renamed to `.deleted`; their files can go in `file.delete.delay.ms`."""
-        ...
-
-
-@dataclass(slots=True, kw_only=True)
-class LogState:
-    """What a log is made of when it is opened; found by `recovery`."""
-
-    segments: "Segments"
-    snapshots: "Snapshots"
-    epochs: "LeaderEpochs"
-    producers: "ProducerStates"
-    log_start_offset: int
-    log_end_offset: int
-    recovery_point: int
 
 
 @dataclass(slots=True)
@@ -244,15 +205,22 @@ class LogFiles:
             raise
         return segment
 
-    def roll_jitter_ms(self, segment: Segment) -> int:
-        """Return how much earlier than segment.ms this segment is rolled (segment.jitter.ms).
+    def roll_after_ms(self, segment: Segment) -> int:
+        """Return the age at which a segment is rolled: segment.ms less its jitter (rule K200).
 
-        Spread over segments by a checksum of their names: random enough, and the same in each run.
+        A compacted log rolls within max.compaction.lag.ms, as compaction spares the active segment.
+        Jitter is spread over segments by a checksum of their names: random enough, and the same in
+        each run.
         """
-        jitter_ms = self._config.segment_jitter_ms
-        if jitter_ms <= 0:
-            return 0
-        return crc32(f"{self.topic_partition}:{segment.base_offset}".encode()) % (jitter_ms + 1)
+        config = self._config
+        limit_ms = config.segment_ms
+        if "compact" in config.cleanup_policy:
+            limit_ms = min(limit_ms, config.max_compaction_lag_ms)
+        jitter_ms = config.segment_jitter_ms
+        if jitter_ms > 0:
+            name = f"{self.topic_partition}:{segment.base_offset}"
+            limit_ms -= crc32(name.encode()) % (jitter_ms + 1)
+        return limit_ms
 
     # --- Cutting ---------------------------------------------------------------------------------
 
@@ -545,6 +513,8 @@ class LogFiles:
     def close(self) -> None:
         """Complete the files, so that the next start need neither scan nor replay; let go of them.
 
+        Flushes first; blocks.
+
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR; the stop is not clean then.
         """
@@ -554,8 +524,10 @@ class LogFiles:
             end_offset = self.log_end_offset
             if end_offset > 0 and end_offset not in self._snapshots.offsets:
                 self._snapshots.write(self.producers, end_offset)
+                self._indexes_unsynced.append(self.segments.active)
             for segment in self.segments:
                 segment.finish()
+            self.flush_now()
         except OSError as error:
             raise self._storage_error("close", error) from error
         finally:

@@ -223,7 +223,13 @@ class Housekeeping:
                     now_ms, expiration_ms=settings.producer_id_expiration_ms
                 )
         else:
-            self._manager.write_all_checkpoints()
+            # Written here, where nobody else writes them at the same time; only the waiting for
+            # the disk is left to the thread. What a power failure tears meanwhile is recovered
+            # from more of the log.
+            unsynced = self._manager.write_all_checkpoints()
+            if unsynced:
+                steps = [partial(self._disk.sync, path) for path in unsynced]
+                await self._disk.run_in_thread(_call_all, steps)
 
     def _apply_retention(self, log: "Log") -> None:
         if log.failure is None:
@@ -295,7 +301,10 @@ class Housekeeping:
             await self._clean(plan)
         except CleaningAborted:
             return False  # it stays on the list
-        except (KafkaError, OSError) as error:
+        except OSError as error:
+            logger.warning("%s could not be compacted: %s", log.topic_partition, error)
+            return False  # the disk may be full, and will not be for ever
+        except KafkaError as error:
             logger.warning("%s is not compacted any more: %s", log.topic_partition, error)
             self._uncleanable.add(log)
             self._dirty.pop(log, None)
@@ -312,8 +321,7 @@ class Housekeeping:
                 now_ms=self._clock.wall_ms(),
             )
         except (KafkaError, OSError) as error:
-            logger.warning("%s cannot be compacted: %s", log.topic_partition, error)
-            self._uncleanable.add(log)
+            logger.warning("%s could not be compacted: %s", log.topic_partition, error)
             return None
 
     async def _clean(self, plan: CleaningPlan) -> CleaningStatistics:
@@ -349,9 +357,10 @@ class Housekeeping:
         )
 
 
-def _call_all(functions: Sequence[Callable[[], None]]) -> None:
-    for function in functions:
+def _call_all(steps: Sequence[Callable[[], None]]) -> None:
+    """Take all steps, in a worker thread; one that fails does not keep the others from it."""
+    for step in steps:
         try:
-            function()
+            step()
         except OSError as error:
-            logger.warning("a deleted file could not be removed: %s", error)
+            logger.warning("%s", error)

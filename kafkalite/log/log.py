@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kafkalite.log import timestamps
-from kafkalite.log.files import NEVER, LogFiles, LogListener, LogState
+from kafkalite.log.files import NEVER, LogFiles
 from kafkalite.log.region import EMPTY_REGION, FileRegion
 from kafkalite.log.segment import Segment
 from kafkalite.log.validate import AppendOrigin, validate_batches, validate_fetched_batches
@@ -27,8 +27,6 @@ from kafkalite.wire.records import (
 if TYPE_CHECKING:
     from kafkalite.log.aborted import AbortedTransaction
     from kafkalite.log.validate import ValidBatches
-
-__all__ = ["AppendInfo", "AppendOrigin", "Log", "LogListener", "LogState"]
 
 HINTS_MAX: Final = 16
 """Sequential readers of one log whose next position is remembered."""
@@ -240,7 +238,7 @@ class Log(LogFiles):
                 max_timestamp=max_timestamp,
                 now_ms=now_ms,
                 segment_bytes=config.segment_bytes,
-                segment_ms=config.segment_ms - self.roll_jitter_ms(segment),
+                segment_ms=self.roll_after_ms(segment),
                 index_bytes=config.segment_index_bytes,
             ):
                 segment = self._roll(first.base_offset, now_ms)

@@ -422,12 +422,18 @@ class LogManager:
                 sync=False,
             )
 
-    def write_all_checkpoints(self) -> None:
-        """Bring recovery points and log starts on disk up to date. Raises OSError."""
-        for directory in self._directories:
-            self.write_checkpoints(directory)
+    def write_all_checkpoints(self) -> list[str]:
+        """Bring recovery points and log starts on disk up to date; return what is to be synced.
 
-    def write_checkpoints(self, directory: LogDirectory, *, sync: bool = True) -> None:
+        Raises:
+            OSError: a file cannot be written.
+        """
+        unsynced: list[str] = []
+        for directory in self._directories:
+            unsynced += self.write_checkpoints(directory, sync=False)
+        return unsynced
+
+    def write_checkpoints(self, directory: LogDirectory, *, sync: bool = True) -> list[str]:
         """Do that for one directory. Raises OSError."""
         logs = [log for tp, log in self._logs.items() if self._homes[tp] is directory]
         points = {log.topic_partition: log.recovery_point_to_write for log in logs}
@@ -441,8 +447,8 @@ class LogManager:
                 points[tp] = directory.recovery_points().get(tp, 0)
                 if tp in directory.log_starts():
                     starts[tp] = directory.log_starts()[tp]
-        directory.write(RECOVERY_POINT_FILE, points, sync=sync)
-        directory.write(LOG_START_FILE, starts, sync=sync)
+        unsynced = directory.write(RECOVERY_POINT_FILE, points, sync=sync)
+        return unsynced + directory.write(LOG_START_FILE, starts, sync=sync)
 
     def written_recovery_point(self, log: Log) -> int:
         """Return what the checkpoint on disk says of a log."""
@@ -492,7 +498,6 @@ class LogManager:
                 is_clean = False
                 continue
             try:
-                log.flush_now()
                 log.close()
             except KafkaError as error:
                 logger.warning("%s was not closed in order: %s", log.topic_partition, error)

@@ -14,7 +14,6 @@ from zlib import crc32
 from kafkalite.log.aborted import ENTRY_SIZE
 from kafkalite.log.checkpoint import LEADER_EPOCH_FILE, read_epochs, write_epochs
 from kafkalite.log.epochs import EpochStart, LeaderEpochs
-from kafkalite.log.files import LogState
 from kafkalite.log.index import MAX_RELATIVE_OFFSET
 from kafkalite.log.producer_state import ProducerStates
 from kafkalite.log.segment import (
@@ -31,6 +30,7 @@ from kafkalite.log.segment import (
 )
 from kafkalite.log.segments import Segments
 from kafkalite.log.snapshots import Snapshots, replay, restore
+from kafkalite.log.state import LogState
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import (
     BATCH_OVERHEAD,

@@ -504,6 +504,19 @@ def test_a_closed_log_opens_without_scanning_or_replaying():
     assert disk.open_count == 0
 
 
+def test_a_closed_log_is_safe_with_its_indexes():
+    disk = SimDisk()
+    log = make_log(disk, index_interval_bytes=0)
+    for number in range(5):
+        append(log, number)
+    log.flush_now()
+    log.close()
+    assert unsynced(disk) == []
+    syncs = disk.syncs
+    make_log(disk).close()
+    assert disk.syncs == syncs
+
+
 def test_a_closed_log_refuses_everything():
     log = make_log()
     append(log, "a")

@@ -321,11 +321,19 @@ def test_jitter_rolls_segments_earlier_but_never_later():
     jitters = []
     for number in range(20):
         append(log, number, timestamp=number * 10_000)
-        jitters.append(log.roll_jitter_ms(log.segments.active))
+        jitters.append(1000 - log.roll_after_ms(log.segments.active))
     assert len(set(jitters)) > 10
     assert all(0 <= jitter <= 500 for jitter in jitters)
     assert len(log.segments) == 20
-    assert make_log().roll_jitter_ms(log.segments.active) == 0
+    assert make_log(segment_ms=1000).roll_after_ms(log.segments.active) == 1000
+
+
+def test_a_compacted_log_rolls_within_its_compaction_lag():
+    """Compaction spares the active segment."""
+    config = {"segment_ms": 1000, "max_compaction_lag_ms": 300}
+    for policy, limit_ms in (("compact", 300), ("delete", 1000)):
+        log = make_log(cleanup_policy=frozenset({policy}), **config)
+        assert log.roll_after_ms(log.segments.active) == limit_ms
 
 
 def test_an_epoch_is_on_disk_before_its_first_record():

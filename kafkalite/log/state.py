@@ -1,0 +1,50 @@
+"""What a log is made of when it is opened, and who listens to it from then on."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafkalite.log.epochs import LeaderEpochs
+    from kafkalite.log.files import LogFiles
+    from kafkalite.log.producer_state import ProducerStates
+    from kafkalite.log.segment import Segment
+    from kafkalite.log.segments import Segments
+    from kafkalite.log.snapshots import Snapshots
+
+
+class LogListener(Protocol):
+    """Who keeps the house of a log: does later, or in a thread, what the log only notes."""
+
+    def on_flush_due(self, log: "LogFiles") -> None:
+        """Data wait for `flush`: a segment was rolled, or flush.messages or flush.ms say so."""
+        ...
+
+    def on_start_moved(self, log: "LogFiles") -> None:
+        """`log_start_offset` is another; its checkpoint is out of date."""
+        ...
+
+    def on_truncated(self, log: "LogFiles") -> None:
+        """`recovery_point` may have gone back; its checkpoint must, before the next append.
+
+        Else a crash would leave data below a recovery point that nobody ever made safe.
+        """
+        ...
+
+    def on_segments_removed(self, log: "LogFiles", segments: "Sequence[Segment]") -> None:
+        """These were renamed to `.deleted`; their files can go in `file.delete.delay.ms`."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class LogState:
+    """What a log is made of when it is opened; found by `recovery`."""
+
+    segments: "Segments"
+    snapshots: "Snapshots"
+    epochs: "LeaderEpochs"
+    producers: "ProducerStates"
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int

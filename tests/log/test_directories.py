@@ -1,0 +1,163 @@
+"""A log directory: one owner, one identity, Kafka's files."""
+
+from uuid import UUID
+
+import pytest
+
+from kafkalite.log.directories import (
+    LogDirectory,
+    LogDirectoryError,
+    name_for_deletion,
+    partition_of,
+)
+from kafkalite.types import TopicPartition
+from tests.log.sim_disk import SimDisk
+
+UNIQUE = UUID("0123456789abcdef0123456789abcdef")
+
+
+def directory(disk=None):
+    return LogDirectory(disk or SimDisk(), "/data")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("t-0", ("t", 0)),
+        ("my.topic-with-1-12", ("my.topic-with-1", 12)),
+        ("__consumer_offsets-49", ("__consumer_offsets", 49)),
+        ("__cluster_metadata-0", None),
+        ("t-0.0123456789abcdef0123456789abcdef-delete", None),
+        ("t-x", None),
+        ("lost+found", None),
+        ("-1", None),
+    ],
+)
+def test_partition_directories_are_known_by_name(name, found):
+    assert partition_of(name) == found
+
+
+def test_a_deleted_partitions_directory_has_a_name_of_its_own():
+    """Rule K203; a long topic name is cut, as names have at most 255 characters."""
+    name = name_for_deletion(TopicPartition("t", 3), UNIQUE)
+    assert name == "t-3.0123456789abcdef0123456789abcdef-delete"
+    name = name_for_deletion(TopicPartition("t" * 249, 3), UNIQUE)
+    assert len(name) == 255
+    assert name.endswith("t-3.0123456789abcdef0123456789abcdef-delete")
+
+
+def test_two_brokers_never_share_a_directory():
+    disk = SimDisk()
+    first = directory(disk)
+    first.open()
+    with pytest.raises(LogDirectoryError, match="another broker"):
+        directory(disk).open()
+    first.close()
+    first.close()
+    directory(disk).open()
+
+
+def test_a_directory_that_cannot_be_made_is_told():
+    disk = SimDisk()
+    disk.fail("make_directory")
+    with pytest.raises(LogDirectoryError, match="/data"):
+        directory(disk).open()
+
+
+def test_identity_is_that_of_a_kraft_broker():
+    disk = SimDisk()
+    here = directory(disk)
+    here.open()
+    assert here.identity() == (None, None)
+    here.identify(cluster_id="cluster", node_id=4, new_uuid=lambda: UNIQUE)
+    here.identify(cluster_id="other", node_id=5, new_uuid=lambda: UNIQUE)
+    assert here.identity() == ("cluster", 4)
+    assert disk.read("/data/meta.properties") == (
+        b"version=1\ncluster.id=cluster\nnode.id=4\ndirectory.id=ASNFZ4mrze8BI0VniavN7w\n"
+    )
+
+
+def test_identity_of_a_zookeeper_broker_is_understood():
+    disk = SimDisk()
+    here = directory(disk)
+    here.open()
+    disk.replace("/data/meta.properties", b"#comment\nversion=0\nbroker.id=7\ncluster.id=abc\n")
+    assert here.identity() == ("abc", 7)
+
+
+def test_an_unusable_identity_is_told():
+    disk = SimDisk()
+    here = directory(disk)
+    here.open()
+    heal = disk.fail("replace", "meta.properties")
+    with pytest.raises(LogDirectoryError):
+        here.identify(cluster_id="cluster", node_id=4, new_uuid=lambda: UNIQUE)
+    heal()
+    disk.replace("/data/meta.properties", b"node.id=seven\n")
+    with pytest.raises(LogDirectoryError, match=r"meta\.properties"):
+        here.identity()
+
+
+def test_the_clean_stop_marker_is_good_for_one_start():
+    disk = SimDisk()
+    here = directory(disk)
+    here.open()
+    assert not here.take_clean_stop()
+    here.leave_clean_stop()
+    assert disk.read("/data/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":-1}'
+    assert here.take_clean_stop()
+    assert here.had_clean_stop
+    assert not here.take_clean_stop()
+    assert not here.had_clean_stop
+
+
+def test_only_partitions_are_partitions(caplog):
+    disk = SimDisk()
+    here = directory(disk)
+    here.open()
+    for name in (
+        "t-0",
+        "t-1.0123-delete",
+        "t-2.0123-future",
+        "t-3.0123-stray",
+        "__cluster_metadata-0",
+        "strange",
+    ):
+        disk.make_directory(f"/data/{name}")
+    disk.replace("/data/bootstrap.checkpoint", b"")
+    found, deleted = here.partitions()
+    assert found == [(("t", 0), "/data/t-0")]
+    assert deleted == ["/data/t-1.0123-delete"]
+    assert [record.args[0] for record in caplog.records] == ["/data/strange"]
+
+
+def test_checkpoints_are_written_when_they_change():
+    disk = SimDisk()
+    here = directory(disk)
+    here.open()
+    offsets = {TopicPartition("t", 0): 5}
+    assert here.recovery_points() == {}
+    assert here.write("recovery-point-offset-checkpoint", offsets, sync=False) == [
+        "/data/recovery-point-offset-checkpoint",
+        "/data",
+    ]
+    changes = len(disk.trace)
+    assert here.write("recovery-point-offset-checkpoint", dict(offsets)) == []
+    assert len(disk.trace) == changes
+    assert disk.read("/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 5\n"
+    again = directory(disk)
+    assert again.recovery_points() == offsets
+    assert again.write("log-start-offset-checkpoint", offsets) == []
+    assert again.log_starts() == offsets
+    assert again.high_watermarks() == again.cleaner_offsets() == {}
+
+
+@pytest.mark.parametrize("content", [b"9\n", b"0\n1\n", b"0\n1\nt 0\n", b"\0\0\0\0\n\0", b"\xff\n"])
+def test_a_torn_checkpoint_is_taken_for_empty(content, caplog):
+    disk = SimDisk()
+    here = directory(disk)
+    here.open()
+    disk.replace("/data/recovery-point-offset-checkpoint", content)
+    assert here.recovery_points() == {}
+    disk.fail("read", "log-start")
+    assert here.log_starts() == {}
