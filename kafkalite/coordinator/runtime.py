@@ -43,6 +43,11 @@ CLIENT_ERRORS: Mapping[ErrorCode, ErrorCode] = {
 are. Clients act on the codes of coordinators, not on those of a partition they never asked for."""
 
 
+def _ignore(effect: object) -> None:
+    """Perform nothing."""
+    del effect
+
+
 @dataclass(slots=True, eq=False)
 class _Watch:
     """Somebody who waits for a shard to get into some state."""
@@ -62,7 +67,18 @@ class CoordinatorRuntime:
         clock: Clock,
         *,
         write_timeout_ms: int = DEFAULT_WRITE_TIMEOUT_MS,
+        perform: Callable[[object], None] = _ignore,
     ) -> None:
+        """Make a runtime without shards.
+
+        Args:
+            kinds: of shards.
+            clock: the time that shards are told.
+            write_timeout_ms: how long answers wait for the high watermark.
+            perform: called with every effect of a shard. It may take note of the effect, and must
+                not ask the runtime: it is called in the midst of things.
+        """
+        self._perform = perform
         self._kinds = {kind.topic: kind for kind in kinds}
         self._clock = clock
         self._write_timeout_ms = write_timeout_ms
@@ -250,13 +266,13 @@ class CoordinatorRuntime:
         Raises:
             KafkaError: the refusal of `own_ticket`.
         """
-        replies = result.replies
+        replies, effects = result.replies, result.effects
         if result.records:
             try:
                 self._write(slot, result, now)
             except KafkaError as error:
                 refusal = self._refused(slot, error)
-                replies = [(ticket, refusal) for ticket, _ in replies]
+                replies, effects = [(ticket, refusal) for ticket, _ in replies], ()
         answer: Any = None
         is_answered = own_ticket is None
         if slot.written_end > slot.partition.high_watermark and slot.state is SlotState.ACTIVE:
@@ -270,6 +286,8 @@ class CoordinatorRuntime:
                     is_answered = True
                 else:
                     slot.deliver(ticket, message)
+        if effects:
+            slot.perform(effects)
         if self._watches:
             self._look_again()
         if not is_answered:
@@ -351,7 +369,7 @@ class CoordinatorRuntime:
     def _open(self, topic_partition: TopicPartition, partition: CoordinatorPartition) -> Slot:
         kind = self._kinds[topic_partition.topic]
         core = kind.new_shard(topic_partition.partition)
-        slot = Slot(topic_partition, kind, partition, core)
+        slot = Slot(topic_partition, kind, partition, core, self._perform)
         partition.watch(slot.on_progress)
         if partition.log_start_offset == partition.log_end_offset:
             self._activate(slot)

@@ -41,7 +41,7 @@ class StoredRecord:
 
 @dataclass(slots=True)
 class Result:
-    """What an event leads to: records to append, then replies to give.
+    """What an event leads to: records to append, then replies to give and effects to perform.
 
     A reply is a response message, or a KafkaError for the requester to be refused with. Replies
     leave when the records are below the high watermark; without records, when everything that was
@@ -57,6 +57,9 @@ class Result:
     """The records go into one batch; otherwise they may be spread over several."""
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = -1
+    effects: Sequence[object] = ()
+    """What others are to do once the records are below the high watermark. Not done if the records
+    were refused, and lost with the shard: `on_loaded` brings forth again what may be missing."""
 
 
 NOTHING = Result()

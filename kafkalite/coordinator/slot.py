@@ -1,7 +1,7 @@
-"""One shard with its partition, and the requests that wait for it."""
+"""One shard with its partition, and what waits for the partition's high watermark."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -78,11 +78,13 @@ class _Behind:
 class Slot:
     """A shard, its partition, the replies behind the high watermark and the tickets parked.
 
-    Invariant: `behind` is ordered by offset and by deadline.
+    Invariant: `behind` is ordered by offset and by deadline, `effects` by offset.
     """
 
     __slots__ = (
         "_behind",
+        "_effects",
+        "_perform",
         "core",
         "kind",
         "missed",
@@ -99,6 +101,7 @@ class Slot:
         kind: ShardKind,
         partition: CoordinatorPartition,
         core: Shard,
+        perform: Callable[[object], None],
     ) -> None:
         self.topic_partition = topic_partition
         self.kind = kind
@@ -111,6 +114,8 @@ class Slot:
         self.missed: list[object] = []
         """Events that came while the shard was loading and must not be lost."""
         self._behind: deque[_Behind] = deque()
+        self._effects: deque[tuple[int, object]] = deque()
+        self._perform = perform
 
     def park(self, ticket: Ticket) -> Parked:
         """Return what the requester waits for."""
@@ -127,14 +132,27 @@ class Slot:
         """Keep replies until everything written so far is below the high watermark."""
         self._behind.append(_Behind(self.written_end, deadline_ms, replies))
 
+    def perform(self, effects: Sequence[object]) -> None:
+        """Have effects performed when everything written so far is below the high watermark.
+
+        Unlike replies they have no deadline: what the log holds has to be done.
+        """
+        if self.written_end > self.partition.high_watermark:
+            self._effects.extend((self.written_end, effect) for effect in effects)
+            return
+        for effect in effects:
+            self._perform(effect)
+
     def on_progress(self) -> None:
         """Release what the high watermark has reached."""
-        if not self._behind:
+        if not self._behind and not self._effects:
             return
         high_watermark = self.partition.high_watermark
         while self._behind and self._behind[0].required_offset <= high_watermark:
             for ticket, message in self._behind.popleft().replies:
                 self.deliver(ticket, message)
+        while self._effects and self._effects[0][0] <= high_watermark:
+            self._perform(self._effects.popleft()[1])
 
     def next_deadline_ms(self) -> int | None:
         """Return when the first replies have been held back for too long."""
@@ -158,5 +176,6 @@ class Slot:
             ErrorCode.NOT_COORDINATOR, f"{self.topic_partition} is no longer led by this broker"
         )
         self._behind.clear()
+        self._effects.clear()
         for ticket in [*self.waiting]:
             self.deliver(ticket, gone)

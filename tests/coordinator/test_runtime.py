@@ -265,6 +265,68 @@ class TestParking:
         run(main)
 
 
+class TestEffects:
+    @pytest.fixture
+    def performed(self):
+        return []
+
+    @pytest.fixture
+    def setup(self, performed):
+        return Setup(perform=performed.append).lead()
+
+    def test_effect_is_performed_with_the_event_when_the_high_watermark_has_passed(
+        self, setup, performed
+    ):
+        assert setup.ask("effect", "x", "tell") == "done"
+        assert performed == ["tell"]
+        assert setup.ask("effect", "x", "read", False) == "done"
+        assert performed == ["tell", "read"]
+
+    def test_effects_wait_for_the_high_watermark_in_order(self, setup, performed):
+        setup.partitions[0].replicates = False
+        setup.ask("effect", "x", "first")
+        setup.ask("effect", "x", "with first", False)
+        setup.ask("effect", "x", "second")
+        assert performed == []
+        setup.partitions[0].replicate(1)
+        assert performed == ["first", "with first"]
+        setup.partitions[0].replicate()
+        assert performed == ["first", "with first", "second"]
+
+    def test_effect_outlives_the_deadline_of_its_replies(self, performed):
+        async def main():
+            setup = Setup(clock=TrioClock(), write_timeout_ms=500, perform=performed.append).lead()
+            async with trio.open_nursery() as nursery:
+                await nursery.start(setup.runtime.run)
+                setup.partitions[0].replicates = False
+                with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
+                    await setup.ask("effect", "x", "tell").wait()
+                assert performed == []
+                setup.partitions[0].replicate()
+                assert performed == ["tell"]
+                nursery.cancel_scope.cancel()
+
+        run(main)
+
+    @pytest.mark.parametrize(
+        "refusal", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR]
+    )
+    def test_effect_of_records_that_were_refused_is_not_performed(self, setup, performed, refusal):
+        setup.partitions[0].refusal = refusal
+        code_of(setup.ask, "effect", "x", "tell")
+        assert performed == []
+
+    def test_effects_are_lost_with_the_shard(self, setup, performed):
+        setup.partitions[0].replicates = False
+        setup.ask("effect", "x", "tell")
+        setup.runtime.set_leaderships(TOPIC, 3, {})
+        setup.partitions[0].replicate()
+        assert performed == []
+
+    def test_without_anybody_to_perform_them_effects_are_ignored(self):
+        assert Setup().lead().ask("effect", "x", "tell") == "done"
+
+
 class TestTime:
     def test_timers_fire_at_their_time(self):
         async def main():

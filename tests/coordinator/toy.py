@@ -66,6 +66,10 @@ class ToyShard:
     def do_release(self, ticket, now, name):
         return Result(replies=[(self.parked.pop(name), f"released {name}"), (ticket, "done")])
 
+    def do_effect(self, ticket, now, name, what, records=True):
+        stored = [StoredRecord(name, "done")] if records else []
+        return Result(stored, [(ticket, "done")], effects=[what])
+
     def do_gone(self, ticket, now, what):
         self.told.append(what)
         return Result([StoredRecord("gone", str(what))], [(ticket, None)])
