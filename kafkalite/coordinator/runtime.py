@@ -93,11 +93,6 @@ class CoordinatorRuntime:
 
     # --- Requests -------------------------------------------------------------------------------
 
-    @property
-    def topics(self) -> Iterable[str]:
-        """The internal topics that there are coordinators for."""
-        return self._kinds.keys()
-
     def coordinates(self, topic: str) -> bool:
         """Whether there is a coordinator for this internal topic at all."""
         return topic in self._kinds
