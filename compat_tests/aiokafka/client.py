@@ -13,7 +13,9 @@ CLIENTS = [
         prepare=partial(python_client, "aiokafka", "aiokafka==0.14.0", "cramjam==2.14.0"),
         cannot={
             "null_key_and_value": "refuses a record with neither key nor value",
+            "invalid_record": "does not know that error's number",
             "group:cooperative": "eager rebalances only",
+            "admin:describe_unknown": "its Metadata version has no way to ask without creating",
             "admin:delete_group": "no such call",
             "admin:alter_group_offsets": "no such call",
             "admin:delete_group_offsets": "no such call",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 import threading
@@ -126,6 +127,8 @@ class Program(DriverProgram):
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
         self.base = {"bootstrap.servers": bootstrap, "topic.metadata.refresh.interval.ms": 5000}
+        if "KAFKALITE_COMPAT_CLIENT_ID" in os.environ:
+            self.base["client.id"] = os.environ["KAFKALITE_COMPAT_CLIENT_ID"]
         self._admin: admin.AdminClient | None = None
 
     @property

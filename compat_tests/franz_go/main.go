@@ -23,6 +23,9 @@ var (
 	adminOf   *kadm.Client
 )
 
+// By default it does not ask for metadata twice in 5 s, and answers admin calls from what it has.
+var freshMetadata = kgo.MetadataMinAge(50 * time.Millisecond)
+
 func main() {
 	bootstrap = os.Args[1]
 	serve(map[string]Operation{
@@ -56,7 +59,7 @@ func soon() context.Context {
 
 func admin() *kadm.Client {
 	adminOnce.Do(func() {
-		client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap))
+		client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), freshMetadata)
 		if err != nil {
 			panic(err)
 		}
@@ -99,7 +102,7 @@ func produce(request *Request) (any, error) {
 	}
 	acks := map[string]kgo.Acks{"0": kgo.NoAck(), "1": kgo.LeaderAck(), "all": kgo.AllISRAcks(), "": kgo.AllISRAcks()}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap), kgo.RequiredAcks(acks[request.Acks]),
+		kgo.SeedBrokers(bootstrap), freshMetadata, kgo.RequiredAcks(acks[request.Acks]),
 		kgo.ProducerBatchCompression(codecs[codecOr(request)]), kgo.ProducerLinger(20 * time.Millisecond),
 		// No RecordDeliveryTimeout: it counts from the record's own timestamp, so old ones never go out.
 		kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(20),
@@ -157,7 +160,7 @@ func consume(request *Request) (any, error) {
 		partitions[partitionOf(text)] = offset
 	}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap), kgo.FetchMaxWait(100 * time.Millisecond),
+		kgo.SeedBrokers(bootstrap), freshMetadata, kgo.FetchMaxWait(100 * time.Millisecond),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{request.Topic: partitions}),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 	}
@@ -197,13 +200,19 @@ func memberOpen(request *Request) (any, error) {
 		"": kgo.RangeBalancer(), "range": kgo.RangeBalancer(), "roundrobin": kgo.RoundRobinBalancer(),
 		"cooperative-sticky": kgo.CooperativeStickyBalancer(),
 	}
-	revoked := func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) { events.revoked(partitions) }
+	// A callback of one's own takes the place of the one that commits; it has to do that itself.
+	revoked := func(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
+		if request.AutoCommit {
+			client.CommitUncommittedOffsets(ctx)
+		}
+		events.revoked(partitions)
+	}
 	start := kgo.NewOffset().AtStart()
 	if request.Reset == "latest" {
 		start = kgo.NewOffset().AtEnd()
 	}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap), kgo.ClientID(request.Member), kgo.ConsumerGroup(request.Group),
+		kgo.SeedBrokers(bootstrap), freshMetadata, kgo.ClientID(request.Member), kgo.ConsumerGroup(request.Group),
 		kgo.ConsumeTopics(request.Topics...), kgo.Balancers(balancers[request.Assignor]),
 		kgo.ConsumeResetOffset(start), kgo.FetchMaxWait(100 * time.Millisecond),
 		kgo.SessionTimeout(time.Duration(numberOr(request.SessionTimeoutMs, 10000)) * time.Millisecond),
@@ -221,20 +230,23 @@ func memberOpen(request *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	stopping, stop := context.WithCancel(context.Background())
 	opened := &member{client: client, stop: stop, done: make(chan struct{})}
 	members[request.Member] = opened
 	go func() {
 		defer close(opened.done)
-		for {
+		// What a poll returned counts as processed, for auto commit, when the next one begins.
+		records := []Record{}
+		for stopping.Err() == nil || len(records) > 0 {
+			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 			fetches := client.PollFetches(ctx)
-			if ctx.Err() != nil {
-				return
-			}
+			cancel()
 			for _, failure := range fetches.Errors() {
-				events.failed(errorOf(failure.Err))
+				if !errors.Is(failure.Err, context.DeadlineExceeded) {
+					events.failed(errorOf(failure.Err))
+				}
 			}
-			records := []Record{}
+			records = []Record{}
 			fetches.EachRecord(func(record *kgo.Record) { records = append(records, recordOf(record)) })
 			events.records(records)
 		}

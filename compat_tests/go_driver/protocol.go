@@ -255,8 +255,10 @@ func (m *MemberEvents) change(kind string, partitions map[string][]int32, has bo
 	send(object{"event": kind, "member": m.name, "partitions": pairs(partitions), "assignment": pairs(all)})
 }
 
-func (m *MemberEvents) assigned(partitions map[string][]int32) { m.change("assigned", partitions, true) }
-func (m *MemberEvents) revoked(partitions map[string][]int32)  { m.change("revoked", partitions, false) }
+func (m *MemberEvents) assigned(partitions map[string][]int32) {
+	m.change("assigned", partitions, true)
+}
+func (m *MemberEvents) revoked(partitions map[string][]int32) { m.change("revoked", partitions, false) }
 
 func (m *MemberEvents) records(records []Record) {
 	if len(records) > 0 {

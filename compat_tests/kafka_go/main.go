@@ -32,7 +32,7 @@ func main() {
 		"list_groups": listGroups, "describe_group": describeGroup, "delete_group": deleteGroup,
 		"group_offsets": groupOffsets, "alter_group_offsets": alterGroupOffsets,
 		"delete_group_offsets": deleteGroupOffsets,
-		"list_offsets": listOffsets, "describe_cluster": describeCluster,
+		"list_offsets":         listOffsets, "describe_cluster": describeCluster,
 	}, errorOf)
 	for _, one := range members {
 		one.close()
@@ -123,6 +123,11 @@ func produce(request *Request) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	writeError := writer.WriteMessages(ctx, messages...)
+	// Its README leaves it to the caller to try again while a topic is being created.
+	for (errors.Is(writeError, kafka.UnknownTopicOrPartition) || errors.Is(writeError, kafka.LeaderNotAvailable)) && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+		writeError = writer.WriteMessages(ctx, messages...)
+	}
 	writer.Close()
 	lock.Lock()
 	defer lock.Unlock()

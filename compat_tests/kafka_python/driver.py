@@ -6,6 +6,7 @@ Started as ``python -m compat_tests.kafka_python.driver``.
 from __future__ import annotations
 
 import queue
+import re
 import sys
 import threading
 import time
@@ -411,7 +412,7 @@ def _assigned(assignment: Any) -> list[tuple[str, int]]:
 
 def _screaming_name(text: str) -> str:
     """Return Kafka's name of an error class such as ``[Error 69] GroupIdNotFoundError``."""
-    for name in text.replace("[", " ").replace("]", " ").replace("(", " ").split():
+    for name in re.findall(r"\w+", text):
         found = getattr(kafka_errors, name, None)
         if isinstance(found, type) and issubclass(found, kafka_errors.KafkaError):
             return str(getattr(found, "message", name))

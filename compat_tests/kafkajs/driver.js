@@ -16,10 +16,11 @@ CompressionCodecs[CompressionTypes.LZ4] = () => ({
   compress: encoder => lz4.compressFrame(encoder.buffer),
   decompress: buffer => lz4.decompressFrame(buffer),
 })
-const zstd = new Promise(resolve => ZstdCodec.run(library => resolve(new library.Simple())))
+const zstd = new Promise(resolve => ZstdCodec.run(library => resolve(library)))
 CompressionCodecs[CompressionTypes.ZSTD] = () => ({
-  compress: async encoder => Buffer.from((await zstd).compress(new Uint8Array(encoder.buffer))),
-  decompress: async buffer => Buffer.from((await zstd).decompress(new Uint8Array(buffer))),
+  compress: async encoder => Buffer.from(new (await zstd).Simple().compress(new Uint8Array(encoder.buffer))),
+  // Not Simple: it returns null for a frame that does not tell the size of its content.
+  decompress: async buffer => Buffer.from(new (await zstd).Streaming().decompress(new Uint8Array(buffer))),
 })
 const CODECS = {
   none: CompressionTypes.None,
@@ -53,6 +54,7 @@ class OperationError extends Error {
 
 function errorOf(error) {
   if (error instanceof OperationError) return { code: error.code, message: error.message }
+  if (error.partitions && error.partitions.length) return errorOf(error.partitions[0].error)
   if (error.groups && error.groups.length) return errorOf(error.groups[0].error)
   if (error.errors && error.errors.length) return errorOf(error.errors[0])
   if (error.type) return { code: error.type, message: error.message }
@@ -359,6 +361,8 @@ const operations = {
     const partitions = Object.entries(offsets).map(([partition, offset]) => ({
       partition: Number(partition), offset: String(offset),
     }))
+    // deleteTopicRecords looks for leaders in metadata that only another call loads.
+    await (await getAdmin()).fetchTopicOffsets(topic)
     await (await getAdmin()).deleteTopicRecords({ topic, partitions })
     const found = await (await getAdmin()).fetchTopicOffsets(topic)
     const low = Object.fromEntries(found.map(one => [one.partition, Number(one.low)]))

@@ -34,7 +34,9 @@ _RECORD_END = "-record-ends-here-7d1f-"
 _FORMAT = "%t %p %o %T %K %S\\n%k%s%h\\n"
 _DELIVERED = re.compile(r"Message delivered to partition (\d+) \(offset (-?\d+)\)")
 _DELIVERY_FAILED = re.compile(r"Delivery failed for message: (.*)")
-_REBALANCED = re.compile(r"% Group .* rebalanced \(memberid .*?\): (assigned|revoked): (.*)")
+_REBALANCED = re.compile(
+    r"% Group \S+ rebalanced.*?(assigned|revoked|assignment|revoke)\b.*?: (?!assigned|revoked)(.*)"
+)
 _PARTITION = re.compile(r"(\S+) \[(\d+)\]")
 _ERRORS = {
     "Message size too large": "MESSAGE_TOO_LARGE",
@@ -101,7 +103,7 @@ class Member:
             found = _REBALANCED.match(line)
             if found:
                 partitions = [(topic, int(index)) for topic, index in _PARTITION.findall(found[2])]
-                change = self.events.assigned if found[1] == "assigned" else self.events.revoked
+                change = self.events.assigned if "assign" in found[1] else self.events.revoked
                 change(partitions)
             elif line.startswith("% ERROR"):
                 self.events.failed(_code_of(line), line.strip())

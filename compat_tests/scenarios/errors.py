@@ -26,9 +26,13 @@ def record_without_key_is_refused_by_a_compacted_topic(bench: Bench) -> None:
     assert bench.helper.list_offsets(topic, {0: "latest"}) == {0: 0}
 
 
-@scenario("error: unknown topic", "admin:topics")
-def unknown_topic_is_told(bench: Bench) -> None:
+@scenario("error: describe an unknown topic", "admin:topics", "admin:describe_unknown")
+def unknown_topic_is_not_described(bench: Bench) -> None:
     check_refused(bench, "UNKNOWN_TOPIC_OR_PARTITION", "describe_topic", topic=bench.name())
+
+
+@scenario("error: delete an unknown topic", "admin:topics")
+def unknown_topic_is_not_deleted(bench: Bench) -> None:
     check_refused(bench, "UNKNOWN_TOPIC_OR_PARTITION", "delete_topic", topic=bench.name())
 
 

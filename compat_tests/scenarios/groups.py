@@ -67,7 +67,7 @@ def partitions_move_between_members(bench: Bench) -> None:
     second.wait_assignment(all_partitions(topic, 4))
 
 
-@scenario("shares a group with a Java member", "group", "group:range")
+@scenario("shares a group with a Java member", "group", "group:mixed")
 def members_of_two_clients_share_a_group(bench: Bench) -> None:
     partner = "confluent-kafka" if bench.client.name == "Java" else "Java"
     topic, group = bench.topic(partitions=4), bench.name()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -83,12 +84,13 @@ def scenario(
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         module = function.__module__.rpartition(".")[2]
-        words = [function.__name__, *(str(value) for value in arguments.values())]
+        slug = "-".join(re.findall(r"\w+", title.lower().replace("'", "")))
 
         def run(bench: Bench) -> None:
             function(bench, **arguments)
 
-        new = Scenario(id=f"{module}.{'_'.join(words)}", title=title, needs=needs, run=run)
+        new = Scenario(id=f"{module}:{slug}", title=title, needs=needs, run=run)
+        assert all(new.title != other.title for other in SCENARIOS), title
         SCENARIOS.append(new)
         return function
 
