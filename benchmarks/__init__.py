@@ -1,0 +1,1 @@
+"""Measurements of kafkalite: `python -m benchmarks`. No tests: times depend on the machine."""

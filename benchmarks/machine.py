@@ -1,0 +1,34 @@
+"""What the figures were measured on."""
+
+import os
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+
+def describe() -> str:
+    """One line: processor, cores, memory, kernel, Python, libraries, what else was going on."""
+    load = os.getloadavg()[0]
+    return ", ".join(
+        [
+            f"{_processor()} ({os.cpu_count()} cores, {_memory_gib():.0f} GiB)",
+            f"{platform.system()} {platform.release()}",
+            f"Python {sys.version.split()[0]}",
+            f"trio {version('trio')}",
+            f"confluent-kafka {version('confluent-kafka')}",
+            f"load before {load:.1f}",
+        ]
+    )
+
+
+def _processor() -> str:
+    path = Path("/proc/cpuinfo")
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_gib() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
