@@ -13,10 +13,10 @@ FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 600
 
 LAYERS = [
-    {"kafkalite", "types", "clock", "log_config", "settings", "config"},
+    {"types", "clock", "log_config", "settings", "config"},
     {"wire"},
     {"log"},
-    {"coordinator", "group", "isr", "meta"},
+    {"coordinator", "group", "txn", "isr", "meta"},
     {"api"},
     {"server"},
     {"client", "testing", "pipeline", "cli", "__main__"},
@@ -25,8 +25,8 @@ LAYERS = [
 
 CORES = {
     "wire", "group", "log/validate", "log/producer_state", "log/epochs", "log/aborted",
-    "log/retention", "coordinator/shard", "coordinator/records", "meta/image", "meta/changes",
-    "meta/controller", "meta/placement", "meta/election", "api/fetch_session",
+    "log/retention", "log/compaction", "coordinator/shard", "coordinator/records", "meta/image",
+    "meta/changes", "meta/controller", "meta/placement", "meta/election", "api/fetch_session",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""
 
@@ -54,7 +54,7 @@ def name_of(path: Path) -> str:
 
 def layer_of(name: str) -> int:
     top = name.split("/")[0]
-    if top in {"__init__", "kafkalite"}:
+    if top.startswith("__") and top != "__main__":  # the package itself, and its __version__
         return 0
     for index, layer in enumerate(LAYERS):
         if top in layer or any(top.startswith(f"{member}_") for member in layer):

@@ -17,8 +17,8 @@ from kafkalite.api.context import Services
 from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.clock import Clock, SystemClock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.group.settings import group_settings
 from kafkalite.group.shard import GroupShards
-from kafkalite.group.step import GroupSettings
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.disk import OsDisk, allow_many_open_files
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from kafkalite.meta.image import Change, Image
 
 logger = logging.getLogger("kafkalite.server")
-
-MINUTE_MS = 60_000
 
 
 class Broker:
@@ -110,14 +108,14 @@ class Broker:
             flush=config.bool("kafkalite.metadata.flush"),
         )
         metadata = MetadataRunner(config, store, cluster_id=cluster_id)
-        stopped_cleanly = False
+        stopped_cleanly = True
         try:
             metadata.load()
             logs.load(lambda tp: metadata.log_config(tp.topic), progress=_report_progress)
             for stale in await metadata.adopt(map(_found, logs.logs())):
                 logs.delete(stale)
             groups = CoordinatorRuntime(
-                [GroupShards(_group_settings(config))],
+                [GroupShards(group_settings(config))],
                 clock,
                 write_timeout_ms=config.int("offsets.commit.timeout.ms"),
             )
@@ -137,9 +135,9 @@ class Broker:
             )
             self._dispatcher = Dispatcher(HANDLERS)
             await self._serve(task_status)
-            stopped_cleanly = True
-        except trio.Cancelled:
-            stopped_cleanly = True
+        except BaseException as error:
+            # After a bug nobody knows what the logs' memory is worth: the next start recovers.
+            stopped_cleanly = _is_cancellation(error)
             raise
         finally:
             metadata.close()
@@ -183,6 +181,12 @@ class Broker:
                 groups.set_leaderships(name, count, self.services.replicas.partitions_of(name))
 
 
+def _is_cancellation(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(trio.Cancelled)[1] is None
+    return isinstance(error, trio.Cancelled)
+
+
 def _found(log: "Log") -> FoundLog:
     producer_ids = [producer.producer_id for producer in log.producers]
     return FoundLog(
@@ -196,19 +200,6 @@ def _found(log: "Log") -> FoundLog:
 def _report_progress(count: int, total: int, topic_partition: object) -> None:
     if count == total or count % 1_000 == 0:
         logger.info("opened %d of %d logs, last %s", count, total, topic_partition)
-
-
-def _group_settings(config: "BrokerConfig") -> GroupSettings:
-    return GroupSettings(
-        group_max_size=config.int("group.max.size"),
-        group_min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
-        group_max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
-        group_initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
-        offset_metadata_max_bytes=config.int("offset.metadata.max.bytes"),
-        offsets_retention_ms=config.int("offsets.retention.minutes") * MINUTE_MS,
-        offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
-        evict_on_disconnect=config.bool("kafkalite.group.evict.on.disconnect"),
-    )
 
 
 def _housekeeping(config: "BrokerConfig") -> HousekeepingSettings:
@@ -225,5 +216,9 @@ def _housekeeping(config: "BrokerConfig") -> HousekeepingSettings:
         ),
         cleaner_enable=config.bool("log.cleaner.enable"),
         cleaner_backoff_ms=config.int("log.cleaner.backoff.ms"),
-        cleaner=CleanerSettings(dedupe_buffer_size=config.int("log.cleaner.dedupe.buffer.size")),
+        cleaner=CleanerSettings(
+            dedupe_buffer_size=config.int("log.cleaner.dedupe.buffer.size"),
+            io_buffer_load_factor=config.float("log.cleaner.io.buffer.load.factor"),
+            io_max_bytes_per_second=config.float("log.cleaner.io.max.bytes.per.second"),
+        ),
     )
