@@ -79,6 +79,7 @@ class LogManager:
         self._directories = [LogDirectory(disk, path.rstrip("/")) for path in paths]
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._closed = False
         self._keeper = Housekeeping(self, disk, clock, settings or HousekeepingSettings())
 
     # --- Starting --------------------------------------------------------------------------------
@@ -429,6 +430,8 @@ class LogManager:
             OSError: a file cannot be written.
         """
         unsynced: list[str] = []
+        if self._closed:  # what there is to say was said by `close`
+            return unsynced
         for directory in self._directories:
             unsynced += self.write_checkpoints(directory, sync=False)
         return unsynced
@@ -490,6 +493,7 @@ class LogManager:
             log.discard()
         self._logs.clear()
         self._homes.clear()
+        self._closed = True
 
     def _close_logs(self, directory: LogDirectory) -> None:
         is_clean = True

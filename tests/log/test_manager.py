@@ -159,6 +159,16 @@ def test_checkpoints_are_written_at_the_stop():
     assert manager.high_watermarks() == {T0: 2}
 
 
+def test_checkpoints_survive_the_stop():
+    disk = SimDisk()
+    manager = start(disk)
+    append(create(manager), "a", "b")
+    manager.close()
+    before = disk.read("/data/recovery-point-offset-checkpoint")
+    assert manager.write_all_checkpoints() == []
+    assert disk.read("/data/recovery-point-offset-checkpoint") == before != b"0\n0\n"
+
+
 def test_a_log_that_cannot_be_closed_makes_the_stop_unclean(caplog):
     disk = SimDisk()
     manager = start(disk)
