@@ -334,8 +334,8 @@ class TestGroups:
         assert kafkalite("groups", "describe", "g") == [
             "g: Empty, 0 members",
             "TOPIC   PARTITION  COMMITTED  END  LAG  CLIENT",
-            "orders          0          2    5    3       -",
-            "orders          1          0    0    0       -",
+            "orders          0          2    5    3  -",
+            "orders          1          0    0    0  -",
         ]
         described = json.loads("".join(kafkalite("groups", "describe", "g", "--json")))
         assert described["offsets"][0]["lag"] == 3

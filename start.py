@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Start kafkalite from a checkout, on a machine with nothing but Python.
+
+    python3 start.py                         a broker on 127.0.0.1:9092
+    python3 start.py serve --listen 9093     what `kafkalite serve` is told
+    python3 start.py topics list             any other command
+
+The first run makes a virtual environment in the user's cache folder and installs kafkalite and its
+dependencies there; it is made anew when pyproject.toml changes. In an environment of your own,
+`pip install .` gives you the command `kafkalite`.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafkalite"
+
+
+def environment() -> Path:
+    """Return a virtual environment in which this checkout is installed."""
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + sys.version.encode())
+    folder = CACHE / f"broker-{wanted.hexdigest()[:12]}"
+    complete = folder / "installed-for"
+    if not complete.exists() or complete.read_text() != str(ROOT):
+        print(f"installing kafkalite in {folder}", file=sys.stderr)
+        venv.create(folder, with_pip=True, clear=True)
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
+        subprocess.run([*pip, "--disable-pip-version-check", "--editable", ROOT], check=True)
+        complete.write_text(str(ROOT))
+    return folder
+
+
+def main() -> None:
+    """Become `kafkalite` with the same arguments: signals and exit code are its own."""
+    if sys.version_info < (3, 11):  # noqa: UP036  this file is what an older Python gets to see
+        sys.exit(f"kafkalite needs Python 3.11 or later; this is {sys.version.split()[0]}")
+    python = environment() / "bin" / "python"
+    os.execv(python, [python, "-m", "kafkalite", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()
