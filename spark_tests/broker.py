@@ -1,6 +1,7 @@
 """A broker of its own process for the Spark tests and the example."""
 
 import contextlib
+import dataclasses
 import os
 import selectors
 import subprocess
@@ -11,9 +12,25 @@ from pathlib import Path
 START_SECONDS = 30
 
 
+@dataclasses.dataclass
+class Serving:
+    """A broker of its own process."""
+
+    bootstrap: str
+    process: subprocess.Popen
+    log_path: Path
+
+    def check(self) -> None:
+        """Raise if the broker has ended, with the last it said."""
+        code = self.process.poll()
+        if code is not None:
+            log = self.log_path.read_text()[-3000:]
+            raise RuntimeError(f"the broker ended with {code}; its log ends with:\n{log}")
+
+
 @contextlib.contextmanager
 def serving(folder: Path, **settings: str):
-    """Run ``kafkalite serve`` for the time of a ``with`` block and give its bootstrap address.
+    """Run ``kafkalite serve`` for the time of a ``with`` block and give it as a `Serving`.
 
     Settings have Kafka's names with ``_`` for ``.``; the data and the log go to the folder.
     """
@@ -25,7 +42,7 @@ def serving(folder: Path, **settings: str):
     with open(log_path, "wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
     try:
-        yield _bootstrap(process, log_path)
+        yield Serving(_bootstrap(process, log_path), process, log_path)
     finally:
         process.terminate()
         try:

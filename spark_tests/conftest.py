@@ -26,16 +26,32 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def bootstrap(tmp_path_factory):
-    """Address of a broker: KAFKALITE_SPARK_BOOTSTRAP, else a kafkalite of its own process."""
-    given = os.environ.get("KAFKALITE_SPARK_BOOTSTRAP")
-    if given:
-        yield given
+def broker(tmp_path_factory):
+    """A kafkalite of its own process; None if KAFKALITE_SPARK_BOOTSTRAP names another broker."""
+    if os.environ.get("KAFKALITE_SPARK_BOOTSTRAP"):
+        yield None
         return
     # Retention is looked at every five minutes by default; a test waits for it.
     settings = {"log_retention_check_interval_ms": "200"}
-    with serving(tmp_path_factory.mktemp("broker"), **settings) as address:
-        yield address
+    with serving(tmp_path_factory.mktemp("broker"), **settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def bootstrap(broker):
+    """Address of the broker that all tests share."""
+    return broker.bootstrap if broker else os.environ["KAFKALITE_SPARK_BOOTSTRAP"]
+
+
+@pytest.fixture(autouse=True)
+def _broker_is_alive(broker):
+    """Spark's clients wait for minutes for a broker that is gone: end the run instead."""
+    yield
+    if broker is not None:
+        try:
+            broker.check()
+        except RuntimeError as error:
+            pytest.exit(str(error), returncode=1)
 
 
 @pytest.fixture(scope="session")
