@@ -103,7 +103,7 @@ class LogFiles:
         # Changed since the last flush; the active segment's indexes need no care, recovery after
         # a crash builds them anew.
         self._epochs_unsynced = False
-        self._names_unsynced = True
+        self._names_unsynced = self._home_unsynced = True
         self._indexes_unsynced: list[Segment] = []
         self._truncations = 0
         self._unflushed_messages = 0
@@ -492,10 +492,12 @@ class LogFiles:
             paths.append(f"{self.directory}/{LEADER_EPOCH_FILE}")
         if self._names_unsynced:
             paths.append(self.directory)
+        if self._home_unsynced:
+            paths.append(self.directory.rpartition("/")[0])
         steps += [partial(self._disk.sync, path) for path in paths]
         self.unflushed_since_ms = None
         self._unflushed_messages = 0
-        self._epochs_unsynced = self._names_unsynced = False
+        self._epochs_unsynced = self._names_unsynced = self._home_unsynced = False
         return Flush(self.log_end_offset, steps, list(self._indexes_unsynced), self._truncations)
 
     def end_flush(self, flush: Flush) -> None:

@@ -250,6 +250,7 @@ class Log(LogFiles):
             )
         except OSError as error:
             raise self._storage_error("append", error) from error
+        segment.modified_ms = now_ms
         for position, header in batches:
             if header.producer_id >= 0:
                 aborted = self.producers.update(
@@ -289,6 +290,8 @@ class Log(LogFiles):
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
+        if self.failure is not None:
+            raise self._offline()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -379,6 +382,7 @@ class Log(LogFiles):
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE beyond the log end.
         """
+        self._check_online()
         if offset >= self.log_end_offset:
             if offset > self.log_end_offset:
                 raise KafkaError(
@@ -430,6 +434,7 @@ class Log(LogFiles):
 
         None if there is none below `upper_offset` (rule F93).
         """
+        self._check_online()
         try:
             return timestamps.first_at_or_after(
                 self.segments.from_offset(self.log_start_offset),
@@ -442,6 +447,7 @@ class Log(LogFiles):
 
     def offset_of_max_timestamp(self) -> tuple[int, int, int] | None:
         """Return (offset, timestamp, leader epoch) of the record with the largest timestamp."""
+        self._check_online()
         try:
             return timestamps.largest(self.segments)
         except OSError as error:
@@ -451,6 +457,7 @@ class Log(LogFiles):
         self, first_offset: int, upper_offset: int
     ) -> "list[AbortedTransaction]":
         """Return aborted transactions with records in [first_offset, upper_offset) (rule G116)."""
+        self._check_online()
         found: list[AbortedTransaction] = []
         try:
             for segment in self.segments.from_offset(first_offset):

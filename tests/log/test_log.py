@@ -419,6 +419,27 @@ def test_a_torn_write_takes_the_log_offline_until_a_restart():
     append(again, "c")
 
 
+def test_a_deleted_log_is_not_mistaken_for_a_new_one_of_its_name():
+    """A fetch may still hold the old one when it is woken."""
+    disk = SimDisk()
+    log = make_log(disk)
+    append(log, "old", "old")
+    position = log.log_end_position
+    log.discard()
+    disk.rename(log.directory, log.directory + ".gone")
+    append(make_log(disk), "new")
+    for ask in (
+        lambda: log.read(0, max_bytes=100, upper=position, min_one_batch=True),
+        lambda: log.position_of(0),
+        lambda: log.offset_for_timestamp(0, upper_offset=5),
+        lambda: log.offset_of_max_timestamp(),
+        lambda: log.aborted_transactions(0, 5),
+    ):
+        with pytest.raises(KafkaError) as error:
+            ask()
+        assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def test_a_refused_transaction_index_is_made_good_later():
     disk = SimDisk()
     log = make_log(disk)
