@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkalite.wire.stored import group_metadata, offset_commit
+from kafkalite.wire.stored import group_metadata, offset_commit, transaction_log
 
 FIELDS = {
     (offset_commit.OFFSET_COMMIT_KEY, 0): "group topic partition",
@@ -24,6 +24,17 @@ FIELDS = {
         )
         for version in (2, 3, 4)
     },
+    (transaction_log.TRANSACTION_LOG_KEY, 0): "transactional_id",
+    (transaction_log.TRANSACTION_LOG_VALUE, 0): (
+        "producer_id producer_epoch transaction_timeout_ms transaction_status "
+        "transaction_partitions transaction_last_update_timestamp_ms transaction_start_timestamp_ms"
+    ),
+    (transaction_log.TRANSACTION_LOG_VALUE, 1): (
+        "producer_id previous_producer_id next_producer_id producer_epoch next_producer_epoch "
+        "transaction_timeout_ms transaction_status transaction_partitions "
+        "transaction_last_update_timestamp_ms transaction_start_timestamp_ms "
+        "client_transaction_version"
+    ),
 }
 
 MEMBER_FIELDS = {
