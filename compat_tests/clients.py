@@ -76,6 +76,11 @@ def all_clients() -> list[Client]:
     return clients
 
 
+def trusted_client() -> Client:
+    """Return the client that sets scenes for the others: Apache's own."""
+    return all_clients()[0]
+
+
 def python_client(folder: str, *requirements: str) -> Prepared:
     """Prepare a driver of a Python client: its pinned packages come first on the path."""
 

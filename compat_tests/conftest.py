@@ -12,7 +12,7 @@ pytest.register_assert_rewrite("compat_tests.scenarios")
 
 from compat_tests import matrix  # noqa: E402 (after the assertions' rewrite is registered)
 from compat_tests.broker import compat_broker  # noqa: E402
-from compat_tests.clients import Client, all_clients  # noqa: E402
+from compat_tests.clients import Client, trusted_client  # noqa: E402
 from compat_tests.driver import Driver, DriverDied  # noqa: E402
 from compat_tests.toolchains import MissingToolchain  # noqa: E402
 
@@ -76,8 +76,8 @@ def drivers(compat_bootstrap: str) -> Iterator[Drivers]:
 
 @pytest.fixture(scope="session")
 def helper(drivers: Drivers) -> Driver:
-    """The trusted client that sets scenes: librdkafka's."""
-    return drivers.of(next(c for c in all_clients() if c.name == "confluent-kafka"))
+    """The driver that sets scenes."""
+    return drivers.of(trusted_client())
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

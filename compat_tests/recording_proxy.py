@@ -16,7 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Self
 
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker
-from compat_tests.clients import all_clients
+from compat_tests.clients import all_clients, trusted_client
 from compat_tests.scenarios import SCENARIOS, Bench
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def main(names: list[str]) -> None:
     with RecordingProxy() as proxy, ApacheBroker(KAFKA_4, advertised_port=proxy.port) as broker:
         proxy.upstream = ("127.0.0.1", broker.port)
         clients = all_clients()
-        trusted = next(c for c in clients if c.name == "confluent-kafka")
+        trusted = trusted_client()
         os.environ["KAFKALITE_COMPAT_CLIENT_ID"] = HELPER_CLIENT_ID
         helper = trusted.start(proxy.bootstrap)
         del os.environ["KAFKALITE_COMPAT_CLIENT_ID"]

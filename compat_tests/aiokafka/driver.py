@@ -22,6 +22,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
+from compat_tests.aiokafka.transactions import Transactions
 from compat_tests.driver_program import (
     DriverProgram,
     MemberEvents,
@@ -93,7 +94,7 @@ class Member(ConsumerRebalanceListener):
         await self.consumer.stop()
 
 
-class Program(DriverProgram):
+class Program(Transactions, DriverProgram):
     """One method an operation of DRIVERS.md; coroutines run on a loop in a thread."""
 
     client_errors = (kafka_errors.KafkaError,)

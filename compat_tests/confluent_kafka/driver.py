@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import Any
 import confluent_kafka as ck
 from confluent_kafka import admin
 
+from compat_tests.confluent_kafka.transactions import Transactions
 from compat_tests.driver_program import (
     DriverProgram,
     MemberEvents,
@@ -119,7 +119,7 @@ class Member:
         self.thread.join()
 
 
-class Program(DriverProgram):
+class Program(Transactions, DriverProgram):
     """One method an operation of DRIVERS.md."""
 
     client_errors = (ck.KafkaException,)
@@ -127,8 +127,6 @@ class Program(DriverProgram):
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
         self.base = {"bootstrap.servers": bootstrap, "topic.metadata.refresh.interval.ms": 5000}
-        if "KAFKALITE_COMPAT_CLIENT_ID" in os.environ:
-            self.base["client.id"] = os.environ["KAFKALITE_COMPAT_CLIENT_ID"]
         self._admin: admin.AdminClient | None = None
 
     @property

@@ -208,6 +208,9 @@ public final class Driver {
     private Properties base() {
         Properties config = new Properties();
         config.put("bootstrap.servers", bootstrap);
+        if (System.getenv("KAFKALITE_COMPAT_CLIENT_ID") != null) {
+            config.put("client.id", System.getenv("KAFKALITE_COMPAT_CLIENT_ID"));
+        }
         return config;
     }
 

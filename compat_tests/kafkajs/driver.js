@@ -143,6 +143,7 @@ function consumerOf(options) {
     rebalanceTimeout: 20000,
     heartbeatInterval: 200,
     maxWaitTimeInMs: 100,
+    readUncommitted: options.isolation === 'read_uncommitted',
     ...(options.max_partition_bytes ? { maxBytesPerPartition: options.max_partition_bytes, maxBytes: options.max_partition_bytes } : {}),
   })
 }

@@ -6,6 +6,7 @@ their lengths in front.
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import re
@@ -24,6 +25,7 @@ from compat_tests.driver_program import (
     decode,
     encode,
 )
+from compat_tests.transaction_program import UntilLast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,6 +233,23 @@ class Program(DriverProgram):
             for process in processes:
                 process.kill()
                 process.wait()
+
+    def do_read_until(
+        self, topic: str, partitions: list[int], isolation: str, last: str, timeout_ms: int = 20000
+    ) -> dict[str, Any]:
+        deadline = time.monotonic() + timeout_ms / 1000
+        command = [*self.kcat, "-C", "-t", topic, "-q", "-f", _FORMAT, "-o", "beginning", "-e"]
+        command += ["-X", f"isolation.level={isolation}", "-X", "fetch.wait.max.ms=100"]
+        # To the end of each partition, as the isolation level has it, again and again.
+        while True:
+            until = UntilLast(partitions, last, timeout_ms)
+            for index in partitions:
+                done = subprocess.run([*command, "-p", str(index)], capture_output=True, check=True)
+                for record in _read_records(io.BytesIO(done.stdout)):
+                    until.add(record)
+            if until.reply()["reached"] or time.monotonic() > deadline:
+                return until.reply()
+            time.sleep(0.1)
 
     def make_member(
         self,
