@@ -4,6 +4,7 @@ import contextlib
 import threading
 
 import pytest
+import trio
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
@@ -113,6 +114,30 @@ class TestLife:
         for use in (broker.topics, broker.reset, broker.start):
             with pytest.raises(RuntimeError):
                 use()
+
+    def test_who_waits_is_told_that_it_was_stopped(self):
+        broker = Broker().start()
+        waits = threading.Event()
+        raised = []
+
+        async def waiting(*_):
+            waits.set()
+            await trio.sleep_forever()
+
+        broker._wait_group = waiting
+
+        def wait():
+            try:
+                broker.wait_stable("g", timeout=60)
+            except RuntimeError as error:
+                raised.append(str(error))
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        assert waits.wait(10)
+        broker.stop()
+        thread.join()
+        assert raised == ["the broker was stopped meanwhile"]
 
     def test_broker_that_died_is_told_of_when_it_is_stopped(self):
         broker = Broker().start()
