@@ -86,6 +86,7 @@ class TopicCreated:
     def apply_to(self, builder: ImageBuilder) -> None:
         """Add the topic."""
         assert self.name not in builder.image.topics
+        assert self.topic_id not in builder.image.topic_names
         builder.set_topic(
             TopicImage(
                 name=self.name,

@@ -71,7 +71,7 @@ def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
             return _unregister_broker(event, image, rules)
         case AdoptTopic():
             return _adopt_topic(event, image)
-        case _:
+        case _:  # pragma: no cover - mypy proves that there is none
             assert_never(event)
 
 
@@ -276,6 +276,11 @@ def _adopt_topic(event: AdoptTopic, image: Image) -> list[Change]:
         raise KafkaError(
             ErrorCode.INCONSISTENT_TOPIC_ID,
             f"{event.name} has the id {topic.topic_id}, its directories say {event.topic_id}",
+        )
+    owner = None if event.topic_id is None else image.topic_names.get(event.topic_id)
+    if owner not in (None, event.name):
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_TOPIC_ID, f"The id {event.topic_id} is that of topic {owner}"
         )
     wanted = max(event.leader_epochs) + 1
     # A log may have seen reigns of its leader that no metadata here know of.

@@ -7,10 +7,12 @@ may leave a torn line at the end, which was never acknowledged and is cut off.
 
 import json
 import logging
+import os.path
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from kafkalite.log.disk import TornFile
 from kafkalite.meta.changes import Change, from_json, snapshot, to_json
 from kafkalite.meta.image import Image
 from kafkalite.meta.store import MetadataStoreError, Stored
@@ -127,10 +129,16 @@ class LocalStore:
         """Append and force to disk, or leave the file as it was."""
         assert self._file is not None
         size = self._file.size
-        self._file.append(line)
+        try:
+            self._file.append(line)
+        except TornFile as error:
+            self._break(error)
+            raise
         if self._flush:
             try:
                 self._file.sync()
+                if not size:  # the file is new, and so is its name
+                    self._disk.sync(os.path.dirname(self._path))
             except OSError:
                 self._cut(size)
                 raise
@@ -151,8 +159,11 @@ class LocalStore:
         try:
             self._file.truncate(size)
         except OSError as error:
-            self._broken = f"{self._path}: a failed write could not be taken back: {error.strerror}"
-            logger.exception("%s", self._broken)
+            self._break(error)
+
+    def _break(self, error: OSError) -> None:
+        self._broken = f"{self._path}: a failed write could not be taken back: {error.strerror}"
+        logger.error("%s", self._broken)
 
 
 def _write_line(version: int, changes: Sequence[Change]) -> bytes:

@@ -143,7 +143,11 @@ class MetadataRunner:
                 await self._store.commit(image.version, changes)
             except KafkaError as error:
                 logger.warning("metadata could not be stored: %s", error.message)
-                return [error if result else result for result in results]
+                # Refusals stand, and so does the finding that there is nothing to do.
+                return [
+                    result if isinstance(result, KafkaError) or not result else error
+                    for result in results
+                ]
             # From here to the end of the subscribers nothing waits.
             self._image = image
             changed_settings = self._take_up_configs_of(changes)

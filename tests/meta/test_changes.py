@@ -1,0 +1,153 @@
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkalite.meta.changes import (
+    BrokerRegistered,
+    BrokerUnregistered,
+    ConfigsChanged,
+    LeaderEpochsRaised,
+    PartitionChanged,
+    PartitionsAdded,
+    ProducerIdsAllocated,
+    TopicCreated,
+    TopicDeleted,
+    TopicIdsRetired,
+    from_json,
+    snapshot,
+    to_json,
+)
+from kafkalite.meta.controller import decide
+from kafkalite.meta.image import Image, PartitionImage
+from kafkalite.wire.errors import KafkaError
+from tests.meta.meta_kit import BROKER, events, image, rules, topic_id
+
+RULES = rules()
+REPLICA = PartitionImage((1, 2), (1,), 1, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        BrokerRegistered(broker_id=1, endpoints={"PLAINTEXT": ("", 9092)}, rack="r"),
+        BrokerUnregistered(broker_id=1),
+        LeaderEpochsRaised(broker_id=1),
+        TopicCreated(name="a", topic_id=topic_id(1), partitions=(REPLICA,), configs={"k": "v"}),
+        TopicDeleted(name="a", topic_id=topic_id(1)),
+        PartitionsAdded(name="a", topic_id=topic_id(1), partitions=(REPLICA, REPLICA)),
+        PartitionChanged(name="a", topic_id=topic_id(1), index=0, state=REPLICA),
+        ConfigsChanged(resource_type=2, resource_name="a", values={"k": "v"}, removed=("x",)),
+        ProducerIdsAllocated(broker_id=1, next_producer_id=2000),
+        TopicIdsRetired(topic_ids=(topic_id(1), topic_id(2))),
+    ],
+)
+def test_every_change_goes_through_json(change):
+    assert from_json(json.loads(json.dumps(to_json(change)))) == change
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"change": "Nope"},
+        {"change": "BrokerUnregistered"},
+        {"change": "BrokerUnregistered", "broker_id": 1, "more": 2},
+        {"change": "TopicDeleted", "name": "a", "topic_id": "x"},
+        {"change": "TopicDeleted", "name": "a", "topic_id": 5},
+        {"change": "PartitionsAdded", "name": "a", "topic_id": str(topic_id(1)), "partitions": 5},
+    ],
+)
+def test_what_is_no_change_is_refused(values):
+    with pytest.raises(ValueError):
+        from_json(values)
+
+
+def test_a_restarted_broker_begins_a_new_reign_of_what_it_leads_only():
+    """Rule I180."""
+    mine, other = PartitionImage((1, 2), (1, 2), 1), PartitionImage((2, 1), (1, 2), 2)
+    before = image(
+        TopicCreated(name="a", topic_id=topic_id(1), partitions=(mine, other)),
+        TopicCreated(name="b", topic_id=topic_id(2), partitions=(other,)),
+        brokers=(1, 2),
+    )
+    after = before.apply([LeaderEpochsRaised(broker_id=1)])
+    assert after.topics["a"].partitions == (replace(mine, leader_epoch=1, partition_epoch=1), other)
+    assert after.topics["b"] is before.topics["b"]
+
+
+def test_settings_of_topics_are_with_the_topics():
+    before = image("a")
+    after = before.apply(
+        [ConfigsChanged(resource_type=2, resource_name="a", values={"retention.ms": "5"})]
+    )
+    assert after.topics["a"].configs == {"retention.ms": "5"}
+    assert not after.configs
+
+
+def test_a_change_knows_what_it_belongs_to():
+    change = ConfigsChanged(resource_type=BROKER, resource_name="1")
+    assert change.resource == (BROKER, "1")
+
+
+def test_a_snapshot_holds_everything():
+    before = image("a", "b").apply(
+        [
+            TopicDeleted(name="b", topic_id=topic_id(2)),
+            ConfigsChanged(resource_type=BROKER, resource_name="1", values={"k": "v"}),
+            ConfigsChanged(resource_type=2, resource_name="a", values={"k": "v"}),
+            ProducerIdsAllocated(broker_id=1, next_producer_id=3000),
+        ]
+    )
+    start = Image(cluster_id="cluster", controller_id=1)
+    assert replace(start.apply(snapshot(before)), version=before.version) == before
+
+
+def run(sequence, start):
+    """Return the live image and the log of commits after a sequence of events."""
+    live, commits = start, []
+    for event in sequence:
+        try:
+            changes = decide(event, live, RULES)
+        except KafkaError:
+            continue
+        live = live.apply(changes)
+        commits.append(json.dumps([to_json(change) for change in changes]))
+    return live, commits
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(events, max_size=25))
+def test_the_log_of_changes_rebuilds_the_live_image(sequence):
+    """Architecture §5.5: what is committed is all there is."""
+    start = Image(cluster_id="cluster", controller_id=1)
+    live, commits = run(sequence, start)
+    rebuilt = start
+    for commit in commits:
+        rebuilt = rebuilt.apply(map(from_json, json.loads(commit)))
+    assert rebuilt == live
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(events, max_size=25))
+def test_a_snapshot_rebuilds_the_live_image(sequence):
+    start = Image(cluster_id="cluster", controller_id=1)
+    live, _ = run(sequence, start)
+    rebuilt = start.apply(map(from_json, map(to_json, snapshot(live))))
+    assert replace(rebuilt, version=live.version) == live
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(events, max_size=25))
+def test_images_keep_their_invariants(sequence):
+    live, _ = run(sequence, Image(cluster_id="cluster", controller_id=1))
+    assert {topic.topic_id: name for name, topic in live.topics.items()} == dict(live.topic_names)
+    assert not set(live.retired_topic_ids) & set(live.topic_names)
+    for topic in live.topics.values():
+        assert topic.partitions
+        for state in topic.partitions:
+            assert state.isr
+            assert set(state.isr) <= set(state.replicas)
+            assert state.leader == -1 or state.leader in state.isr

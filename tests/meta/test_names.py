@@ -1,0 +1,33 @@
+import pytest
+
+from kafkalite.meta.names import collision_key, refusal_of_name
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "__consumer_offsets"])
+def test_legal_names(name):
+    """Rule B22."""
+    assert refusal_of_name(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "empty"),
+        (".", "directory"),
+        ("..", "directory"),
+        ("x" * 250, "250 characters, at most 249"),
+        ("a b", "ASCII letters"),
+        ("a/b", "ASCII letters"),
+        ("ä", "ASCII letters"),
+        ("a\n", "ASCII letters"),
+    ],
+)
+def test_illegal_names_are_refused_with_the_reason(name, reason):
+    """Rule B22."""
+    assert reason in refusal_of_name(name)
+
+
+def test_names_that_differ_by_dot_and_underscore_collide():
+    """Rule B22."""
+    assert collision_key("a.b_c") == collision_key("a_b.c")
+    assert collision_key("a.b") != collision_key("ab")

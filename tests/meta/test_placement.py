@@ -1,0 +1,49 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkalite.meta.placement import place_replicas
+
+
+def test_one_broker_gets_everything():
+    assert place_replicas({7: None}, count=3, replication_factor=1, start=5) == [(7,), (7,), (7,)]
+
+
+def test_leaders_go_around_the_brokers():
+    placed = place_replicas({1: None, 2: None, 3: None}, count=4, replication_factor=2, start=1)
+    assert placed == [(2, 3), (3, 1), (1, 2), (2, 3)]
+
+
+def test_replicas_lie_on_different_racks():
+    """KIP-36."""
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    for replicas in place_replicas(racks, count=8, replication_factor=2, start=0):
+        assert {racks[broker] for broker in replicas} == {"a", "b"}
+
+
+def test_more_replicas_than_racks_fill_the_racks_in_turn():
+    racks = {1: "a", 2: "a", 3: "a", 4: "b"}
+    (replicas,) = place_replicas(racks, count=1, replication_factor=3, start=0)
+    assert len(set(replicas)) == 3
+    assert 4 in replicas
+
+
+@given(
+    racks=st.dictionaries(
+        st.integers(0, 20), st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=8
+    ),
+    data=st.data(),
+)
+def test_placement_is_always_valid_and_spreads_leaders(racks, data):
+    replication_factor = data.draw(st.integers(1, len(racks)))
+    start = data.draw(st.integers(0, 100))
+    placed = place_replicas(
+        racks, count=2 * len(racks), replication_factor=replication_factor, start=start
+    )
+    leaders = [replicas[0] for replicas in placed]
+    assert all(leaders.count(broker) == 2 for broker in racks)
+    named = set(racks.values()) - {None}
+    for replicas in placed:
+        assert len(replicas) == len(set(replicas)) == replication_factor
+        used = {racks[broker] for broker in replicas} - {None}
+        if None not in racks.values():
+            assert len(used) == min(len(named), replication_factor)
