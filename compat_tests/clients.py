@@ -99,7 +99,7 @@ def go_client(folder: str) -> Prepared:
     """Prepare a driver in Go: built from the client's folder and what the Go drivers share."""
     own = REPOSITORY / "compat_tests" / folder
     shared = REPOSITORY / "compat_tests" / "go_driver" / "protocol.go"
-    sources = [own / "main.go", own / "go.mod", own / "go.sum", shared]
+    sources = [*sorted(own.glob("*.go")), own / "go.mod", own / "go.sum", shared]
 
     def build(target: Path) -> None:
         for source in sources:

@@ -89,9 +89,18 @@ type Request struct {
 	Kind              string                     `json:"kind"`
 	Name              string                     `json:"name"`
 	At                map[string]json.RawMessage `json:"at"`
+	Producer          string                     `json:"producer"`
+	TransactionalID   string                     `json:"transactional_id"`
+	Source            string                     `json:"source"`
+	Target            string                     `json:"target"`
+	Isolation         string                     `json:"isolation"`
+	Last              []byte                     `json:"last"`
 }
 
 type Operation func(*Request) (any, error)
+
+// moreOperations are those of a client's further files, which add them as the program starts.
+var moreOperations = map[string]Operation{}
 
 // OperationError is an error to report: Kafka's number or name of it, and a message.
 type OperationError struct {
@@ -294,6 +303,9 @@ func answer(operations map[string]Operation, request *Request, errorOf func(erro
 		}
 	}()
 	operation, found := operations[request.Op]
+	if !found {
+		operation, found = moreOperations[request.Op]
+	}
 	if !found {
 		return object{"id": request.ID, "error": &ErrorReply{Code: "NO_SUCH_OPERATION", Message: request.Op}}
 	}

@@ -392,6 +392,10 @@ const operations = {
   },
 }
 
+Object.assign(operations, require('./transactions')({
+  kafka, consumerOf, headersOf, recordOf, encode, decode, errorOf, OperationError, getAdmin,
+}))
+
 async function handle(line) {
   const { id, op, ...options } = JSON.parse(line)
   try {
