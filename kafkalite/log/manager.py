@@ -269,6 +269,8 @@ class LogManager:
         path = f"{home.path}/{topic_partition}"
         try:
             self._forget_checkpoints(home, topic_partition)
+            # Whatever is there under this name, it is not this topic's.
+            self._put_away(home, topic_partition, delay_ms=config.file_delete_delay_ms)
             self._disk.make_directory(path)
             write_partition_metadata(
                 self._disk, f"{path}/{PARTITION_METADATA_FILE}", topic_id, sync=False
@@ -306,29 +308,34 @@ class LogManager:
         """Delete a log: its name is free at once, its files go in `file.delete.delay.ms`.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR.
+            KafkaError: KAFKA_STORAGE_ERROR; the log is offline then.
         """
-        log = self._logs.pop(topic_partition, None)
-        home = self._homes.pop(topic_partition, None)
-        self.offline.pop(topic_partition, None)
+        home = self._homes.get(topic_partition)
         if home is None:
             return
-        path = f"{home.path}/{topic_partition}"
-        target = f"{home.path}/{name_for_deletion(topic_partition, self._new_uuid())}"
+        log = self._logs.pop(topic_partition, None)
         delay_ms = 0
         if log is not None:
             delay_ms = log.config.file_delete_delay_ms
             log.discard()
             self._keeper.on_closed(log)
         try:
-            self._disk.rename(path, target)
-        except FileNotFoundError:
-            return
+            self._put_away(home, topic_partition, delay_ms=delay_ms)
         except OSError as error:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be deleted: {error}"
-            ) from error
-        self._keeper.remove_later([target], delay_ms=delay_ms)
+            message = f"{topic_partition} cannot be deleted: {error}"
+            self.offline[topic_partition] = message
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+        del self._homes[topic_partition]
+        self.offline.pop(topic_partition, None)
+
+    def _put_away(
+        self, home: LogDirectory, topic_partition: TopicPartition, *, delay_ms: int
+    ) -> None:
+        """Rename a partition's directory, if there is one, and remove it later. Raises OSError."""
+        target = f"{home.path}/{name_for_deletion(topic_partition, self._new_uuid())}"
+        with suppress(FileNotFoundError):
+            self._disk.rename(f"{home.path}/{topic_partition}", target)
+            self._keeper.remove_later([target], delay_ms=delay_ms)
 
     def set_topic_id(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
         """Give a log that has none (its `topic_id` is ZERO_UUID) the id of its topic.

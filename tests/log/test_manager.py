@@ -319,7 +319,7 @@ def test_a_deleted_log_frees_its_name_at_once():
     manager.delete(T0)
     assert manager.get(T0) is None
     assert [name for name in disk.directories if name.endswith("-delete")] == [
-        f"/data/t-0.{UUID(int=3).hex}-delete"
+        f"/data/t-0.{UUID(int=4).hex}-delete"
     ]
     with pytest.raises(KafkaError):
         append(log, "late")
@@ -349,14 +349,32 @@ def test_a_directory_that_is_gone_already_is_deleted():
     assert manager.get(T0) is None
 
 
-def test_a_refused_deletion_is_a_storage_error():
+def test_a_refused_deletion_leaves_the_log_offline_until_it_succeeds():
     disk = SimDisk()
     manager = start(disk)
-    create(manager)
-    disk.fail("rename")
+    append(create(manager), "old")
+    heal = disk.fail("rename")
     with pytest.raises(KafkaError) as error:
         manager.delete(T0)
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(KafkaError) as error:
+        create(manager)
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    heal()
+    manager.delete(T0)
+    assert create(manager).log_end_offset == 0
+
+
+def test_a_new_log_never_takes_over_what_lies_under_its_name():
+    disk = SimDisk()
+    manager = start(disk)
+    other = SimDisk()
+    append(create(start(other)), "foreign")
+    for path, content in other.files.items():
+        if "/t-0/" in path:
+            disk.make_directory("/data/t-0")
+            disk.replace(path, bytes(content.data))
+    assert create(manager).log_end_offset == 0
 
 
 def test_a_new_log_inherits_no_checkpoint_of_a_deleted_one():
