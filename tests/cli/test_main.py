@@ -15,14 +15,12 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 def test_help_lists_all_commands(capsys):
     assert run(["--help"]) == 0
-    output = capsys.readouterr().out
-    assert [line.split()[0] for line in output.split("Commands:")[1].splitlines()[1:9]] == [
-        *COMMANDS
-    ]
+    listed = capsys.readouterr().out.split("Commands:\n")[1].split("\n\n")[0]
+    assert [line.split()[0] for line in listed.splitlines()] == [*COMMANDS]
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "pipeline"])
-def test_every_command_has_help_and_examples_that_exist(name, capsys):
+def test_every_command_has_help(name, capsys):
     assert run([name, "--help"]) == 0
     assert f"Usage: kafkalite {name}" in capsys.readouterr().out
 
