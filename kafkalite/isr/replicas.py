@@ -148,6 +148,8 @@ class ReplicaManager:
                 self._offline[topic_partition] = error
                 continue
             log.update_config(config)
+            if log.topic_id == ZERO_UUID:  # its file was torn, or is older than topic IDs
+                self._logs.set_topic_id(topic_partition, topic.topic_id)
             self._partitions[topic_partition] = Partition(log, leader_epoch=state.leader_epoch)
 
     def _remove(self, deleted: TopicDeleted) -> None:
