@@ -21,6 +21,10 @@ from kafkalite.api import (
     producer_ids,
     producers,
     topics,
+    transactions,
+    txn_admin,
+    txn_markers,
+    txn_offsets,
 )
 from kafkalite.api.handler import Handler
 
@@ -42,5 +46,9 @@ HANDLERS: tuple[Handler, ...] = api_versions.handlers(
         *cluster.HANDLERS,
         *producer_ids.HANDLERS,
         *producers.HANDLERS,
+        *transactions.HANDLERS,
+        *txn_offsets.HANDLERS,
+        *txn_markers.HANDLERS,
+        *txn_admin.HANDLERS,
     )
 )

@@ -18,9 +18,19 @@ from kafkalite.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
 )
 
 FIRST_VERSION_WITH_SOFTWARE = 3
+FIRST_VERSION_WITH_FEATURES_FROM_0 = 4
+TRANSACTION_VERSION = "transaction.version"
+TRANSACTION_VERSION_LEVEL = 2
+"""Clients that can do so write to partitions without adding them first, and have an epoch for each
+transaction (KIP-890). The others are served as ever."""
+FEATURES_EPOCH = 1
+"""Features are what the code says, so that there is one epoch of them. 0 would do for Kafka's own
+clients; -1 means unknown."""
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 """What a client may call its software and its version (KIP-511, fact H6)."""
 
@@ -30,13 +40,27 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
     others = tuple(others)
     keys = [_range(handler.api) for handler in others] + [_range(API_VERSIONS)]
     keys.sort(key=lambda key: key.api_key)
+    level = TRANSACTION_VERSION_LEVEL
+    supported = [SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=0, max_version=level)]
+    finalized = [
+        FinalizedFeatureKey(
+            name=TRANSACTION_VERSION, max_version_level=level, min_version_level=level
+        )
+    ]
 
     def admit(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
         if context.api_version >= FIRST_VERSION_WITH_SOFTWARE:
             for value in (request.client_software_name, request.client_software_version):
                 if not SOFTWARE_NAME.fullmatch(value):
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"software {value!r}")
-        return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
+        has_0 = context.api_version >= FIRST_VERSION_WITH_FEATURES_FROM_0
+        return ApiVersionsResponse(
+            error_code=ErrorCode.NONE,
+            api_keys=keys,
+            supported_features=supported if has_0 else [],
+            finalized_features_epoch=FEATURES_EPOCH,
+            finalized_features=finalized,
+        )
 
     return (*others, Handler(API_VERSIONS, admit, refuse))
 

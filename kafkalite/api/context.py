@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kafkalite.log.manager import LogManager
     from kafkalite.meta.image import BrokerImage
     from kafkalite.meta.runner import MetadataRunner
+    from kafkalite.txn.coordinator import TransactionCoordinator
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class Services:
     metadata: "MetadataRunner"
     replicas: "ReplicaManager"
     groups: "CoordinatorRuntime"
+    transactions: "TransactionCoordinator"
     fetch_sessions: "FetchSessions"
     fetch_max_bytes: int
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""

@@ -46,7 +46,7 @@ def refuse(
 
 async def _delete(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
     answers: list[DeletableTopicResult] = []
-    chosen: dict[str, UUID] = {}
+    chosen: dict[str, list[DeleteTopicState]] = {}
     for state, twice in _once_each(_wanted(request, context)):
         try:
             if twice:
@@ -55,19 +55,26 @@ async def _delete(request: DeleteTopicsRequest, context: RequestContext) -> Dele
                     ErrorCode.INVALID_REQUEST, f"The request gives this topic {what} twice"
                 )
             name, topic_id = _look_up(state, context)
-            if name in chosen:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, f"The request names topic {name} by name and by id"
-                )
-            chosen[name] = topic_id
         except KafkaError as error:
-            answers.append(_refused(state.name, state.topic_id, _translate(error, context)))
+            answers.append(_refused(state.name, state.topic_id, error))
+        else:
+            found = DeleteTopicState(name=name, topic_id=topic_id)
+            chosen.setdefault(name, []).append(found)
+    both = KafkaError(
+        ErrorCode.INVALID_REQUEST, "The request names this topic by its name and by its id"
+    )
+    answers += [
+        _refused(name, states[0].topic_id, both)
+        for name, states in chosen.items()
+        if len(states) > 1
+    ]
+    wanted = {name: states[0].topic_id for name, states in chosen.items() if len(states) == 1}
     results = await submit_within(
-        [DeleteTopic(name=name, topic_id=topic_id) for name, topic_id in chosen.items()],
+        [DeleteTopic(name=name, topic_id=topic_id) for name, topic_id in wanted.items()],
         context,
         timeout_ms=request.timeout_ms,
     )
-    for (name, topic_id), result in zip(chosen.items(), results, strict=True):
+    for (name, topic_id), result in zip(wanted.items(), results, strict=True):
         if isinstance(result, KafkaError):
             answers.append(_refused(name, topic_id, _translate(result, context)))
         else:

@@ -7,11 +7,21 @@ single records (KIP-467). v9: flexible. v10: current leader (KIP-951). v11: TRAN
 Not implemented: CurrentLeader tags (there is one broker).
 """
 
+from functools import partial
+
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler, NoResponse
+from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler, NoResponse, Pending
+from kafkalite.api.verification import (
+    UNAVAILABLE,
+    LaterRefusals,
+    Refusals,
+    is_in_transaction,
+    refusals,
+    transactional_producer,
+)
 from kafkalite.isr.partition import Partition
 from kafkalite.log.validate import InvalidRecord
-from kafkalite.types import INTERNAL_TOPICS
+from kafkalite.types import INTERNAL_TOPICS, TopicPartition
 from kafkalite.wire.compression import Codec
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.produce import (
@@ -28,23 +38,49 @@ from kafkalite.wire.messages.produce import (
 CODEC_POSITION = 22
 """Byte of a record batch whose lowest three bits name the codec: the low byte of attributes."""
 CODEC_MASK = 0x07
+TRANSACTIONAL = 0x10
+"""Bit of the same byte."""
 
 FIRST_VERSION_WITH_ZSTD = 7
+FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
+FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client id that may write to internal topics, as in Kafka (rule 23)."""
 
 
-def admit(request: ProduceRequest, context: RequestContext) -> ProduceResponse | NoResponse:
+NONE_REFUSED: Refusals = {}
+
+
+def admit(
+    request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | NoResponse | Pending:
     """Append each partition's batch; one bad partition does not fail the rest (rule 37).
 
     The high watermark passes each append at once while there is one replica, so acks=1 and
     acks=all are answered alike.
     """
+    if request.transactional_id is None:
+        return _append_all(request, NONE_REFUSED, context)
+    refused = _check_transaction(request, request.transactional_id, context)
+    if isinstance(refused, LaterRefusals):
+        return Pending(partial(_append_later, request, refused, context))
+    return _append_all(request, refused, context)
+
+
+async def _append_later(
+    request: ProduceRequest, refused: LaterRefusals, context: RequestContext
+) -> ProduceResponse | NoResponse:
+    return _append_all(request, await refused.wait(), context)
+
+
+def _append_all(
+    request: ProduceRequest, refused: Refusals, context: RequestContext
+) -> ProduceResponse | NoResponse:
     response = ProduceResponse(responses=[])
     failed = False
     for topic in request.topic_data:
-        answers = [_append(topic, data, request, context) for data in topic.partition_data]
+        answers = [_append(topic, data, request, refused, context) for data in topic.partition_data]
         failed = failed or any(answer.error_code != ErrorCode.NONE for answer in answers)
         response.responses.append(
             TopicProduceResponse(
@@ -82,6 +118,7 @@ def _append(
     topic: TopicProduceData,
     data: PartitionProduceData,
     request: ProduceRequest,
+    refused: Refusals,
     context: RequestContext,
 ) -> PartitionProduceResponse:
     try:
@@ -102,6 +139,8 @@ def _append(
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or later"
             )
+        if records[CODEC_POSITION] & TRANSACTIONAL:
+            _check_transactional(partition, request, refused, context)
         info = partition.append(records, now_ms=context.now_ms)
     except KafkaError as error:
         return _failed(data.index, error)
@@ -112,6 +151,75 @@ def _append(
         log_append_time_ms=info.log_append_time_ms,
         log_start_offset=info.log_start_offset,
     )
+
+
+def _check_transaction(
+    request: ProduceRequest, transactional_id: str, context: RequestContext
+) -> Refusals | LaterRefusals:
+    """Return which partitions are not part of the producer's transaction (rules 113, 122).
+
+    Asked only for those without records of it: afterwards the log knows the transaction itself.
+    """
+    unknown: dict[TopicPartition, None] = {}
+    producer = None
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            batch = data.records
+            found = transactional_producer(batch) if isinstance(batch, memoryview) else None
+            if found is None:
+                continue
+            try:
+                partition = _partition(topic, data.index, context)
+            except KafkaError:
+                continue  # refused in its turn
+            if producer not in (None, found):
+                raise KafkaError(
+                    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                    "a request with transactional records of more than one producer",
+                )
+            producer = found
+            if not is_in_transaction(partition, found):
+                unknown[partition.topic_partition] = None
+    if producer is None or not unknown:
+        return NONE_REFUSED
+    return refusals(
+        transactional_id,
+        producer,
+        unknown,
+        context,
+        adds=context.api_version >= FIRST_VERSION_THAT_ADDS_PARTITIONS,
+        knows_abortable=context.api_version >= FIRST_VERSION_WITH_TRANSACTION_ABORTABLE,
+    )
+
+
+def _check_transactional(
+    partition: Partition, request: ProduceRequest, refused: Refusals, context: RequestContext
+) -> None:
+    """Refuse a transactional batch that its coordinator does not vouch for.
+
+    Raises:
+        KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED where the request names no transactional
+            id, as Kafka does; else the refusal. Where the coordinator could not be asked that is
+            NOT_ENOUGH_REPLICAS, because every producer tries again then (rule 113).
+    """
+    if request.transactional_id is None:
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            f"{partition.topic_partition}: transactional records without a transactional id",
+        )
+    error = refused.get(partition.topic_partition)
+    if error is None:
+        return
+    is_unknown_to_client = (
+        error.code is ErrorCode.CONCURRENT_TRANSACTIONS
+        and context.api_version < FIRST_VERSION_THAT_ADDS_PARTITIONS
+    )
+    if error.code in UNAVAILABLE or is_unknown_to_client:
+        error = KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"{partition.topic_partition}: the transaction could not be verified: {error}",
+        )
+    raise error
 
 
 def _partition(topic: TopicProduceData, index: int, context: RequestContext) -> Partition:

@@ -4,15 +4,20 @@ v2: flexible. v3: a producer that goes on after an error (KIP-360). v4: PRODUCER
 v5: transactions of the second protocol (KIP-890).
 
 An idempotent producer gets an id of this broker's block and the epoch 0, whatever it sent. What a
-transactional one gets is decided by the coordinator of its transactional id; without one it is
-refused with the error that every client takes for final, where any other would be tried again
-until its time runs out.
+transactional one gets is decided by the coordinator of its transactional id: see `transactions`.
 """
 
 from functools import partial
+from typing import Any
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.transactions import (
+    FIRST_INIT_WITH_PRODUCER_FENCED,
+    init_producer,
+    known_code,
+)
+from kafkalite.txn.transactions import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.init_producer_id import (
     INIT_PRODUCER_ID,
@@ -20,20 +25,15 @@ from kafkalite.wire.messages.init_producer_id import (
     InitProducerIdResponse,
 )
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 
-
-def admit(
-    request: InitProducerIdRequest, context: RequestContext
-) -> InitProducerIdResponse | Pending:
+def admit(request: InitProducerIdRequest, context: RequestContext) -> Any:
     """Answer at once from the block that this broker holds; else wait for the next block."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "producer id and epoch have to be given both, or neither"
         )
     if request.transactional_id is not None:
-        raise _refusal_of_transactional(request, context)
+        return init_producer(request, context)
     metadata = context.services.metadata
     producer_id = metadata.producer_id_nowait()
     if producer_id is None:
@@ -45,31 +45,16 @@ def refuse(
     request: InitProducerIdRequest, error: KafkaError, context: RequestContext
 ) -> InitProducerIdResponse:
     """Answer the error; this API has no place for a message."""
-    del request, context
+    del request
+    code = known_code(error, context.api_version, fenced_from=FIRST_INIT_WITH_PRODUCER_FENCED)
     return InitProducerIdResponse(
-        error_code=error.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
+        error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
     )
 
 
 async def _allocate(context: RequestContext) -> InitProducerIdResponse:
     producer_id = await context.services.metadata.allocate_producer_id()
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-
-
-def _refusal_of_transactional(
-    request: InitProducerIdRequest, context: RequestContext
-) -> KafkaError:
-    if not request.transactional_id:
-        return KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-    longest_ms = context.services.config.int("transaction.max.timeout.ms")
-    if not 0 < request.transaction_timeout_ms <= longest_ms:
-        return KafkaError(
-            ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-            f"the transaction timeout has to be 1 to transaction.max.timeout.ms ({longest_ms})",
-        )
-    return KafkaError(
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker has no transactions"
-    )
 
 
 HANDLERS = (Handler(INIT_PRODUCER_ID, admit, refuse),)

@@ -29,7 +29,10 @@ from kafkalite.meta.local import METADATA_FILE, LocalStore
 from kafkalite.meta.runner import FoundLog, MetadataRunner
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.listeners import ConnectionServer
-from kafkalite.types import CONSUMER_OFFSETS_TOPIC, ZERO_UUID
+from kafkalite.txn.coordinator import TransactionCoordinator
+from kafkalite.txn.settings import transaction_settings
+from kafkalite.txn.shard import TransactionShards
+from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
@@ -114,12 +117,22 @@ class Broker:
             logs.load(lambda tp: metadata.log_config(tp.topic), progress=_report_progress)
             for stale in await metadata.adopt(map(_found, logs.logs())):
                 logs.delete(stale)
+            replicas = ReplicaManager(config.node_id, logs, config)
             groups = CoordinatorRuntime(
-                [GroupShards(group_settings(config))],
+                [
+                    GroupShards(group_settings(config)),
+                    TransactionShards(transaction_settings(config)),
+                ],
                 clock,
                 write_timeout_ms=config.int("offsets.commit.timeout.ms"),
+                perform=lambda effect: transactions.perform(effect),
             )
-            replicas = ReplicaManager(config.node_id, logs, config)
+            transactions = TransactionCoordinator(
+                groups,
+                clock,
+                find_partition=replicas.find,
+                exists=lambda tp: metadata.image.partition(*tp) is not None,
+            )
             self.services = Services(
                 config=config,
                 clock=clock,
@@ -127,6 +140,7 @@ class Broker:
                 metadata=metadata,
                 replicas=replicas,
                 groups=groups,
+                transactions=transactions,
                 fetch_sessions=FetchSessions(
                     max_sessions=config.int("max.incremental.fetch.session.cache.slots"),
                     first_id=random.randrange(1, 2**31),
@@ -150,10 +164,11 @@ class Broker:
         await services.metadata.register(self._ports)
         services.replicas.load(services.metadata.image)
         services.metadata.subscribe(self._on_changes)
-        self._lead(services.metadata.image, (CONSUMER_OFFSETS_TOPIC,))
+        self._lead(services.metadata.image, sorted(INTERNAL_TOPICS))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(services.logs.housekeeping)
             await nursery.start(services.groups.run)
+            await nursery.start(services.transactions.run)
             async with trio.open_nursery() as clients:
                 await clients.start(connections.run)
                 task_status.started(self)

@@ -218,18 +218,14 @@ COORDINATOR_SETTINGS: tuple[Setting, ...] = (
         INT,
         10_000,
         minimum=1,
-        inert=True,
     ),
     Setting("transaction.max.timeout.ms", INT, 900_000, minimum=1),
-    Setting(
-        "transaction.partition.verification.enable", BOOLEAN, True, update=CLUSTER_WIDE, inert=True
-    ),
+    Setting("transaction.partition.verification.enable", BOOLEAN, True, update=CLUSTER_WIDE),
     Setting(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         INT,
         3_600_000,
         minimum=1,
-        inert=True,
     ),
     Setting("transaction.state.log.load.buffer.size", INT, 5_242_880, minimum=1, inert=True),
     Setting("transaction.state.log.min.isr", INT, 2, minimum=1),
@@ -237,7 +233,7 @@ COORDINATOR_SETTINGS: tuple[Setting, ...] = (
     Setting("transaction.state.log.replication.factor", SHORT, 3, minimum=1),
     Setting("transaction.state.log.segment.bytes", INT, 104_857_600, minimum=1),
     Setting("transaction.two.phase.commit.enable", BOOLEAN, False, inert=True),
-    Setting("transactional.id.expiration.ms", INT, 604_800_000, minimum=1, inert=True),
+    Setting("transactional.id.expiration.ms", INT, 604_800_000, minimum=1),
 )
 
 GROUP_SETTINGS: tuple[Setting, ...] = (

@@ -34,7 +34,9 @@ STORAGE_SETTINGS: tuple[Setting, ...] = (
     Setting("compression.zstd.level", INT, 3, minimum=-131_072, maximum=22, update=CLUSTER_WIDE),
     Setting("cordoned.log.dirs", LIST, (), update=PER_BROKER, inert=True),
     Setting("log.cleaner.backoff.ms", LONG, 15_000, minimum=0, update=CLUSTER_WIDE),
-    Setting("log.cleaner.dedupe.buffer.size", LONG, 134_217_728, update=CLUSTER_WIDE),
+    Setting(
+        "log.cleaner.dedupe.buffer.size", LONG, 134_217_728, minimum=1 << 20, update=CLUSTER_WIDE
+    ),
     Setting("log.cleaner.delete.retention.ms", LONG, 86_400_000, minimum=0, update=CLUSTER_WIDE),
     Setting("log.cleaner.enable", BOOLEAN, True),
     Setting("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, update=CLUSTER_WIDE, inert=True),

@@ -7,7 +7,6 @@ nothing: a coordinator that finds a prepared transaction has its markers written
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from kafkalite.coordinator.shard import (
@@ -32,6 +31,7 @@ from kafkalite.txn.events import (
 )
 from kafkalite.txn.queries import describe_transaction, is_listed, list_transaction
 from kafkalite.txn.records import TransactionRecordCodec
+from kafkalite.txn.settings import TransactionSettings
 from kafkalite.txn.states import TransactionState
 from kafkalite.txn.transactions import (
     ProducerIdNeeded,
@@ -51,22 +51,6 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 COMPLETION_DELAY_MS = 1_000
 """How long the record of a completion waits for others: long enough to share the batch of the next
 transaction of a busy producer, short enough for an operator who looks into the log."""
-
-
-@dataclass(slots=True, frozen=True, kw_only=True)
-class TransactionSettings:
-    """What transaction coordinators need of the broker's settings; defaults are Kafka's."""
-
-    max_timeout_ms: int = 900_000
-    """transaction.max.timeout.ms"""
-    expiration_ms: int = 7 * 24 * 60 * 60 * 1000
-    """transactional.id.expiration.ms"""
-    expiration_check_interval_ms: int = 3_600_000
-    """transaction.remove.expired.transaction.cleanup.interval.ms"""
-    abort_retry_interval_ms: int = 10_000
-    """transaction.abort.timed.out.transaction.cleanup.interval.ms: here, how soon an abort that
-    could not be written is tried again. Transactions are aborted when their time has come, not
-    at the next round of a clean-up."""
 
 
 class TimerKind(IntEnum):

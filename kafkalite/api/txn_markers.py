@@ -1,0 +1,148 @@
+"""WriteTxnMarkers (key 27), versions 1-2: the ends of transactions, from whoever coordinates them.
+
+Sent by transaction coordinators to partition leaders, and by `kafka-transactions abort` to end a
+transaction that nobody coordinates any more. v2: the protocol that the transaction was written by
+(KIP-1228).
+"""
+
+from functools import partial
+
+import trio
+
+from kafkalite.api.context import RequestContext
+from kafkalite.api.handler import Handler, Pending
+from kafkalite.isr.partition import Partition
+from kafkalite.txn.markers import Marker
+from kafkalite.txn.transactions import ProducerIdentity
+from kafkalite.types import TopicPartition
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.write_txn_markers import (
+    WRITE_TXN_MARKERS,
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+COORDINATOR_CODES = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""What a group's coordinator may answer; who sends markers expects what a leader says instead."""
+
+Waiting = list[tuple[Partition, int, WritableTxnMarkerPartitionResult]]
+"""Markers that are appended: partition, offset that its high watermark has to reach, answer."""
+
+
+def admit(
+    request: WriteTxnMarkersRequest, context: RequestContext
+) -> WriteTxnMarkersResponse | Pending:
+    """Append each marker to each partition; answer when all are replicated."""
+    waiting: Waiting = []
+    response = WriteTxnMarkersResponse(
+        markers=[_write(marker, waiting, context) for marker in request.markers]
+    )
+    if _are_replicated(waiting):
+        return response
+    return Pending(partial(_wait, response, waiting, context))
+
+
+def refuse(
+    request: WriteTxnMarkersRequest, error: KafkaError, context: RequestContext
+) -> WriteTxnMarkersResponse:
+    """Answer the error for every partition."""
+    del context
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(
+                                partition_index=index, error_code=error.code
+                            )
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+def _write(
+    marker: WritableTxnMarker, waiting: Waiting, context: RequestContext
+) -> WritableTxnMarkerResult:
+    end = Marker(
+        producer=ProducerIdentity(marker.producer_id, marker.producer_epoch),
+        coordinator_epoch=marker.coordinator_epoch,
+        committed=marker.transaction_result,
+        client_version=marker.transaction_version,
+    )
+    result = WritableTxnMarkerResult(producer_id=marker.producer_id)
+    for topic in marker.topics:
+        answers = []
+        for index in topic.partition_indexes:
+            answer = WritableTxnMarkerPartitionResult(partition_index=index)
+            answers.append(answer)
+            _append(TopicPartition(topic.name, index), end, answer, waiting, context)
+        result.topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=answers))
+    return result
+
+
+def _append(
+    topic_partition: TopicPartition,
+    marker: Marker,
+    answer: WritableTxnMarkerPartitionResult,
+    waiting: Waiting,
+    context: RequestContext,
+) -> None:
+    markers = context.services.transactions.markers
+    try:
+        end_offset = markers.write(topic_partition, marker)
+        waiting.append((markers.partition(topic_partition), end_offset, answer))
+    except KafkaError as error:
+        is_coordinators = error.code in COORDINATOR_CODES
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if is_coordinators else error.code
+        answer.error_code = code
+
+
+def _are_replicated(waiting: Waiting) -> bool:
+    return all(partition.high_watermark >= end for partition, end, _ in waiting)
+
+
+async def _wait(
+    response: WriteTxnMarkersResponse, waiting: Waiting, context: RequestContext
+) -> WriteTxnMarkersResponse:
+    """Wait for the replicas, at most `request.timeout.ms`."""
+    moved = trio.Event()
+
+    def on_progress() -> None:
+        moved.set()
+
+    for partition, _, _ in waiting:
+        partition.watch(on_progress)
+    try:
+        with trio.move_on_after(context.services.config.int("request.timeout.ms") / 1000):
+            while not _are_replicated(waiting):
+                await moved.wait()
+                moved = trio.Event()
+    finally:
+        for partition, _, _ in waiting:
+            partition.unwatch(on_progress)
+    for partition, end, answer in waiting:
+        if partition.high_watermark < end:
+            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+    return response
+
+
+HANDLERS = (Handler(WRITE_TXN_MARKERS, admit, refuse),)
