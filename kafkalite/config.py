@@ -332,6 +332,7 @@ def profile_values(profile: str) -> Mapping[str, Value]:
     for name, text in PROFILES[profile].items():
         values[name] = parse_value(BROKER[name], text)
     values["kafkalite.profile"] = profile
+    values["broker.id"] = values["node.id"]
     return values
 
 

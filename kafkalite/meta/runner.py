@@ -183,17 +183,24 @@ class MetadataRunner:
         Raises:
             KafkaError: as for any creation.
         """
+        refused = await self.ensure_topics([name])
+        if name in refused:
+            raise refused[name]
         topic = self._image.topics.get(name)
         if topic is None:
-            try:
-                await self.submit(self._default_topic(name))
-            except KafkaError as error:
-                if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-                    raise
-            topic = self._image.topics.get(name)
-            if topic is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted again")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted again")
         return topic
+
+    async def ensure_topics(self, names: Iterable[str]) -> dict[str, KafkaError]:
+        """Create those topics that are not there, with one commit; return what was refused."""
+        missing = [name for name in dict.fromkeys(names) if name not in self._image.topics]
+        results = await self.submit_all([self._default_topic(name) for name in missing])
+        return {
+            name: result
+            for name, result in zip(missing, results, strict=True)
+            # Somebody else was first.
+            if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS
+        }
 
     def producer_id_nowait(self) -> int | None:
         """Return a producer id that was never given before, None if a new block is needed."""

@@ -243,6 +243,15 @@ class TestEnsureTopic:
             self.ensure(kit, "bad name")
         assert caught.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
+    def test_several_are_created_with_one_commit(self, kit):
+        version = kit.image.version
+        refused = kit.run(kit.runner.ensure_topics, ["a", "bad name", "b", "a"])
+        assert [(name, error.code) for name, error in refused.items()] == [
+            ("bad name", ErrorCode.INVALID_TOPIC_EXCEPTION)
+        ]
+        assert list(kit.image.topics) == ["a", "b"]
+        assert kit.image.version == version + 1
+
     def test_internal_topics_fit_one_broker_in_dev(self, kit):
         """USERS 8 and 9; rule B21."""
         offsets = self.ensure(kit, "__consumer_offsets")
@@ -295,10 +304,10 @@ class TestEnsureTopic:
         assert first is second
 
     def test_a_topic_that_is_created_and_deleted_by_others_is_unknown(self, kit, monkeypatch):
-        async def too_late(event):
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)
+        async def too_late(events):
+            return [KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)]
 
-        monkeypatch.setattr(kit.runner, "submit", too_late)
+        monkeypatch.setattr(kit.runner, "submit_all", too_late)
         with pytest.raises(KafkaError) as caught:
             self.ensure(kit, "a")
         assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
