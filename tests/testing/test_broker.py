@@ -176,11 +176,22 @@ class TestTopics:
         broker.produce("orders", b"v")
         with consuming(broker, "g", **{"auto.offset.reset": "earliest"}) as wait_for:
             wait_for(1)
+        assert broker.requests("JoinGroup")
         broker.reset()
         assert broker.topics() == []
-        assert broker.requests() == []
+        assert broker.requests("JoinGroup") == []
         with pytest.raises(TimeoutError, match=r"no coordinator yet|does not exist"):
             broker.wait_stable("g", timeout=0.01)
+
+    @pytest.mark.slow
+    def test_consumer_that_lives_through_a_reset_joins_again(self, broker):
+        broker.produce("orders", b"before")
+        config = {"auto.offset.reset": "earliest", "topic.metadata.refresh.interval.ms": 100}
+        with consuming(broker, "g", **config) as wait_for:
+            wait_for(1)
+            broker.reset()
+            broker.produce("orders", b"after")
+            assert wait_for(2) == [b"before", b"after"]
 
 
 class TestRecords:
