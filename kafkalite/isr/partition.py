@@ -141,11 +141,15 @@ class Partition:
                 result.diverging = (epoch, epoch_end)
                 return result
         upper = log.position_of(stable) if committed and stable < end.offset else end
-        result.region = log.read(
+        region = result.region = log.read(
             offset, max_bytes=max_bytes, upper=upper, min_one_batch=min_one_batch
         )
         if committed:
-            result.aborted = log.aborted_transactions(offset, stable) if result.region else []
+            # Of what is returned, and no further: the rest is told with the rest (rule 116).
+            has_records = len(region) > 0
+            result.aborted = (
+                log.aborted_transactions(offset, region.next_offset) if has_records else []
+            )
         return result
 
     def list_offset(self, timestamp: int, isolation: IsolationLevel) -> tuple[int, int, int]:

@@ -328,12 +328,12 @@ class Log(LogFiles):
             assert following is not None
             self._hint(following.base_offset, following, 0)
             self._keep_few_open(segment)
-            return FileRegion(segment.file, start, end - start)
+            return FileRegion(segment.file, start, end - start, next_offset=following.base_offset)
         if end <= start:
             return EMPTY_REGION
         self._hint(next_offset, segment, end)
         self._keep_few_open(segment)
-        return FileRegion(segment.file, start, end - start)
+        return FileRegion(segment.file, start, end - start, next_offset=next_offset)
 
     def _keep_few_open(self, segment: Segment) -> None:
         """Close the closed segment that was read first, if this one makes too many open."""

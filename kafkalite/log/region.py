@@ -11,12 +11,18 @@ class FileRegion:
     Holding a region keeps the file open, so a segment may be renamed or deleted while it is being
     sent. Only truncation can take bytes away from under it: `read` then raises, and so must
     whoever uses sendfile when it comes up short.
+
+    `next_offset` is the offset after the last batch in the region (exclusive end), -1 where nobody
+    asked; what a read_committed reader must know of depends on it (rule G116).
     """
 
-    __slots__ = ("file", "length", "position")
+    __slots__ = ("file", "length", "next_offset", "position")
 
-    def __init__(self, file: File | None, position: int, length: int) -> None:
+    def __init__(
+        self, file: File | None, position: int, length: int, *, next_offset: int = -1
+    ) -> None:
         assert file is not None or length == 0, "only an empty region has no file"
+        self.next_offset = next_offset
         self.file = file
         self.position = position
         self.length = length
