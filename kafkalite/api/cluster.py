@@ -53,10 +53,8 @@ def refuse(
     request: DescribeClusterRequest, error: KafkaError, context: RequestContext
 ) -> DescribeClusterResponse:
     """Answer the error."""
-    del context
-    return DescribeClusterResponse(
-        error_code=error.code, error_message=error.message, endpoint_type=request.endpoint_type
-    )
+    del request, context
+    return DescribeClusterResponse(error_code=error.code, error_message=error.message)
 
 
 HANDLERS = (Handler(DESCRIBE_CLUSTER, admit, refuse),)

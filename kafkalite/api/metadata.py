@@ -1,11 +1,11 @@
 """Metadata (key 3), versions 0-13: brokers, topics, leaders (rules 16-27).
 
 v1: null means all topics, controller id, racks. v4: auto creation is asked for. v5: offline
-replicas. v7: leader epochs. v8: authorized operations (KIP-430). v9: flexible. v10: topic IDs
-(KIP-516). v12: topics named by ID. v13: top-level error (KIP-1102).
+replicas. v6: LISTENER_NOT_FOUND. v7: leader epochs. v8: authorized operations (KIP-430).
+v9: flexible. v10: topic IDs (KIP-516). v12: topics named by ID. v13: top-level error (KIP-1102).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,43 +25,44 @@ from kafkalite.wire.messages.metadata import (
 )
 
 if TYPE_CHECKING:
-    from kafkalite.meta.image import Image, TopicImage
+    from kafkalite.meta.image import Image, PartitionImage, TopicImage
 
 NO_LEADER = -1
 FIRST_VERSION_BY_TOPIC_ID = 12
+FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
+
+Refused = Mapping[str, ErrorCode]
+Endpoints = Mapping[int, tuple[str, int]]
+"""Where the client reaches each live broker that has the listener it came in by (rule 17)."""
 
 
 def admit(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Pending:
     """Answer from the image; topics to be created first make it wait until they have leaders."""
     image = context.services.metadata.image
     if request.topics is None or (not request.topics and context.api_version == 0):
-        return _response(request, context, (_topic(t, request) for t in image.topics.values()))
-    by_id = any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics)
-    if by_id and context.api_version < FIRST_VERSION_BY_TOPIC_ID:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"Metadata v{context.api_version} cannot name topics by ID, v12 can",
-        )
+        return _response(request, context, image.topics.values())
+    wanted = _once_each(request, context)
+    missing = [
+        topic.name
+        for topic in wanted
+        if topic.name is not None and topic.topic_id == ZERO_UUID and topic.name not in image.topics
+    ]
     may_create = request.allow_auto_topic_creation and context.services.config.bool(
         "auto.create.topics.enable"
     )
-    missing = [
-        topic.name
-        for topic in request.topics
-        if topic.name is not None and topic.name not in image.topics
-    ]
     if may_create and missing:
-        return Pending(partial(_create_missing, request, context, missing))
-    return _response(request, context, _named(request, context, {}))
+        return Pending(partial(_create_missing, request, wanted, context, missing))
+    return _response(request, context, _named(wanted, image, {}))
 
 
 def refuse(
     request: MetadataRequest, error: KafkaError, context: RequestContext
 ) -> MetadataResponse:
     """Answer the error for each topic, and at the top level from v13 on."""
+    del context
     return MetadataResponse(
         error_code=error.code,
-        cluster_id=context.services.metadata.image.cluster_id,
+        cluster_id=None,
         topics=[
             MetadataResponseTopic(
                 error_code=error.code, name=topic.name or "", topic_id=topic.topic_id
@@ -71,59 +72,81 @@ def refuse(
     )
 
 
+def _once_each(request: MetadataRequest, context: RequestContext) -> list[MetadataRequestTopic]:
+    """Return the topics that are asked for, each once however often it is named.
+
+    Raises:
+        KafkaError: INVALID_REQUEST for IDs in a version that has no answer to them (rule 24), and
+            for a topic that is given neither name nor ID.
+    """
+    topics = request.topics or []
+    by_id = any(topic.name is None or topic.topic_id != ZERO_UUID for topic in topics)
+    if by_id and context.api_version < FIRST_VERSION_BY_TOPIC_ID:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Metadata v{context.api_version} cannot name topics by ID, v12 can",
+        )
+    if any(topic.name is None and topic.topic_id == ZERO_UUID for topic in topics):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is given no name and no ID")
+    # A topic with a name and an ID is the one with the ID.
+    keys = {
+        topic.topic_id if topic.topic_id != ZERO_UUID else topic.name: topic for topic in topics
+    }
+    return list(keys.values())
+
+
 async def _create_missing(
-    request: MetadataRequest, context: RequestContext, missing: Iterable[str]
+    request: MetadataRequest,
+    wanted: Iterable[MetadataRequestTopic],
+    context: RequestContext,
+    missing: Iterable[str],
 ) -> MetadataResponse:
     """Create topics so that this very answer names their leaders.
 
     Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION first and lets the client try
     again (rule 20); every client also takes the topic at once, and its first message is not late.
+    Who wants to see how a client copes sets kafkalite.auto.create.topics.wait to false.
     """
-    refused: dict[str, KafkaError] = {}
-    for name in dict.fromkeys(missing):
-        try:
-            await context.services.metadata.ensure_topic(name)
-        except KafkaError as error:
-            refused[name] = error
-    return _response(request, context, _named(request, context, refused))
+    metadata = context.services.metadata
+    before = metadata.image
+    refused = await metadata.ensure_topics(missing)
+    image = metadata.image
+    if not context.services.config.bool("kafkalite.auto.create.topics.wait"):
+        image = before
+    codes = {name: error.code for name, error in refused.items()}
+    return _response(request, context, _named(wanted, image, codes))
 
 
 def _named(
-    request: MetadataRequest, context: RequestContext, refused: dict[str, KafkaError]
-) -> Iterable[MetadataResponseTopic]:
-    image = context.services.metadata.image
-    for wanted in request.topics or ():
-        topic = _look_up(wanted, image)
-        if topic is not None:
-            yield _topic(topic, request)
-        elif wanted.name is None:
-            yield MetadataResponseTopic(
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id
+    wanted: Iterable[MetadataRequestTopic], image: "Image", refused: Refused
+) -> "Iterable[TopicImage | MetadataResponseTopic]":
+    """Return the topics, and for those that are not there what is answered instead (rule 19)."""
+    for each in wanted:
+        if each.topic_id != ZERO_UUID:
+            yield image.topic_by_id(each.topic_id) or MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=each.topic_id
             )
         else:
-            error = refused.get(wanted.name)
-            code = error.code if error is not None else image.refusal_of_unknown(wanted.name)
-            yield MetadataResponseTopic(
-                error_code=code,
-                name=wanted.name,
-                is_internal=wanted.name in INTERNAL_TOPICS,
+            name = each.name or ""
+            yield image.topics.get(name) or MetadataResponseTopic(
+                error_code=refused.get(name) or image.refusal_of_unknown(name),
+                name=name,
+                is_internal=name in INTERNAL_TOPICS,
             )
-
-
-def _look_up(wanted: MetadataRequestTopic, image: "Image") -> "TopicImage | None":
-    if wanted.name is None:
-        return image.topic_by_id(wanted.topic_id)
-    return image.topics.get(wanted.name)
 
 
 def _response(
-    request: MetadataRequest, context: RequestContext, topics: Iterable[MetadataResponseTopic]
+    request: MetadataRequest,
+    context: RequestContext,
+    topics: "Iterable[TopicImage | MetadataResponseTopic]",
 ) -> MetadataResponse:
     image = context.services.metadata.image
+    endpoints: dict[int, tuple[str, int]] = {}
     brokers = []
     for broker in image.brokers.values():
         endpoint = context.endpoint(broker)
         if endpoint is not None:
+            endpoints[broker.broker_id] = endpoint
             brokers.append(
                 MetadataResponseBroker(
                     node_id=broker.broker_id, host=endpoint[0], port=endpoint[1], rack=broker.rack
@@ -134,33 +157,60 @@ def _response(
         brokers=brokers,
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
-        topics=list(topics),
+        topics=[
+            topic
+            if isinstance(topic, MetadataResponseTopic)
+            else _topic(topic, request, context, endpoints)
+            for topic in topics
+        ],
         cluster_authorized_operations=ON_CLUSTER if wants_operations else NOT_REQUESTED,
     )
 
 
-def _topic(topic: "TopicImage", request: MetadataRequest) -> MetadataResponseTopic:
-    partitions = [
-        MetadataResponsePartition(
-            error_code=(
-                ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE
-            ),
-            partition_index=index,
-            leader_id=state.leader,
-            leader_epoch=state.leader_epoch,
-            replica_nodes=list(state.replicas),
-            isr_nodes=list(state.isr),
-        )
-        for index, state in enumerate(topic.partitions)
-    ]
-    wants_operations = request.include_topic_authorized_operations
+def _topic(
+    topic: "TopicImage", request: MetadataRequest, context: RequestContext, endpoints: Endpoints
+) -> MetadataResponseTopic:
+    unreachable = (
+        ErrorCode.LISTENER_NOT_FOUND
+        if context.api_version >= FIRST_VERSION_WITH_LISTENER_NOT_FOUND
+        else ErrorCode.LEADER_NOT_AVAILABLE
+    )
+    live = context.services.metadata.image.brokers
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=partitions,
-        topic_authorized_operations=ON_TOPIC if wants_operations else NOT_REQUESTED,
+        partitions=[
+            _partition(index, state, endpoints, live, unreachable)
+            for index, state in enumerate(topic.partitions)
+        ],
+        topic_authorized_operations=(
+            ON_TOPIC if request.include_topic_authorized_operations else NOT_REQUESTED
+        ),
+    )
+
+
+def _partition(
+    index: int,
+    state: "PartitionImage",
+    endpoints: Endpoints,
+    live: Mapping[int, object],
+    unreachable: ErrorCode,
+) -> MetadataResponsePartition:
+    """Rule 18: a leader that is not there, or not for this client, is none."""
+    leader, error_code = state.leader, ErrorCode.NONE
+    if leader not in endpoints:
+        error_code = unreachable if leader in live else ErrorCode.LEADER_NOT_AVAILABLE
+        leader = NO_LEADER
+    return MetadataResponsePartition(
+        error_code=error_code,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=[broker for broker in state.replicas if broker not in live],
     )
 
 
