@@ -31,8 +31,8 @@ def broker(tmp_path_factory):
     if os.environ.get("KAFKALITE_SPARK_BOOTSTRAP"):
         yield None
         return
-    # Retention is looked at every five minutes by default; a test waits for it.
-    settings = {"log_retention_check_interval_ms": "200"}
+    # By default retention looks every five minutes, compaction every 15 s; tests wait for them.
+    settings = {"log_retention_check_interval_ms": "200", "log_cleaner_backoff_ms": "200"}
     with serving(tmp_path_factory.mktemp("broker"), **settings) as started:
         yield started
 

@@ -145,6 +145,19 @@ class TestWhichOffsets:
             *((2, offset) for offset in range(10)),
         ]
 
+    def test_gaps_that_compaction_left_are_passed_over(self, topics, source):
+        topic, left = topics.create_compacted()
+        rows = source(subscribe=topic).selectExpr(
+            "CAST(key AS STRING)", "CAST(value AS STRING)", "offset"
+        )
+        found = rows.orderBy("offset").collect()
+        assert {row.key: row.value for row in found} == left
+        assert [row.offset for row in found] == [20, 21, 22, 23, 24, 25]
+        # A range that holds nothing any more is read to its end, not waited for.
+        ends = {"startingOffsets": json.dumps({topic: {"0": 3}})}
+        ends["endingOffsets"] = json.dumps({topic: {"0": 9}})
+        assert source(subscribe=topic, **ends).count() == 0
+
 
 class TestOffsetsByTime:
     """ListOffsets with a timestamp gives the first offset at or after it, -1 without one."""

@@ -103,6 +103,24 @@ class Topics:
         )
         return values
 
+    def create_compacted(self) -> tuple[str, dict[str, str]]:
+        """Create a topic, fill it and wait until compaction left gaps; return what must be left.
+
+        Keys k0 to k4 got values v0 to v24 in turn; the last five and a closing record remain.
+        """
+        name = self.create(
+            cleanup_policy="compact",
+            min_cleanable_dirty_ratio=0.01,
+            segment_ms=1000,
+            delete_retention_ms=0,
+        )
+        sent = [{"key": f"k{n % 5}", "value": f"v{n}", "timestamp": 1000 + n} for n in range(25)]
+        self.produce(name, *sent)
+        # A record so much later closes the segment; only closed ones are compacted.
+        self.produce(name, {"key": "closing", "value": "v25", "timestamp": 100_000})
+        wait_until(lambda: len(self.read(name)) == 6, f"{name} is compacted", 60)
+        return name, {**{f"k{n % 5}": f"v{n}" for n in range(20, 25)}, "closing": "v25"}
+
     def watermarks(self, name: str, partition: int = 0) -> tuple[int, int]:
         """Return log start and end offset as the broker tells a consumer."""
         consumer = self._consumer()

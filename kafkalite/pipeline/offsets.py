@@ -36,7 +36,7 @@ def parse_offsets(reported: Any) -> TopicOffsets:
         return {}
     parsed = json.loads(reported) if isinstance(reported, str) else reported
     return {
-        topic: {int(partition): int(offset) for partition, offset in sorted(partitions.items())}
+        topic: dict(sorted((int(number), int(offset)) for number, offset in partitions.items()))
         for topic, partitions in sorted((parsed or {}).items())
     }
 
