@@ -27,7 +27,6 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
-from compat_tests.kafka_python.transactions import Transactions
 from compat_tests.driver_program import (
     DriverProgram,
     MemberEvents,
@@ -36,6 +35,7 @@ from compat_tests.driver_program import (
     decode_headers,
     encode,
 )
+from compat_tests.kafka_python.transactions import Transactions
 
 _ASSIGNORS: dict[str, Any] = {
     "range": RangePartitionAssignor,
@@ -89,7 +89,9 @@ class Member(ConsumerRebalanceListener):
     def run(self) -> None:
         try:
             while not self.stopping.is_set():
-                for records in self.consumer.poll(timeout_ms=50).values():
+                # kafka-python 3.0.12 loses its assignment for good when a poll's time is up while
+                # it waits for the answer to SyncGroup; so the time is long for a busy machine.
+                for records in self.consumer.poll(timeout_ms=1_000).values():
                     self.events.records([_record(record) for record in records])
                 self._commit_asked()
         except kafka_errors.KafkaError as error:
@@ -163,9 +165,7 @@ class Program(Transactions, DriverProgram):
         )
         results: list[dict[str, Any]] = []
         try:
-            futures = []
-            for record in records:
-                futures.append(self._send(producer, topic, record))
+            futures = [self._send(producer, topic, record) for record in records]
             producer.flush(30)
             for future in futures:
                 if isinstance(future, kafka_errors.KafkaError):
