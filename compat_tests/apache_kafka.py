@@ -330,6 +330,7 @@ class ApacheBroker:
             "transaction.state.log.replication.factor": 1,
             "transaction.state.log.min.isr": 1,
             "transaction.state.log.num.partitions": 8,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 300,
             "group.initial.rebalance.delay.ms": 0,
             "log.cleaner.dedupe.buffer.size": 16777216,
         }

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker
 
@@ -59,9 +59,9 @@ class KafkaliteBroker:
         self.bootstrap = ""
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self, timeout: float = 30.0) -> KafkaliteBroker:
+    def start(self, timeout: float = 30.0) -> Self:
         """Return once the broker says that it is ready; raises with its log if it does not."""
-        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in close)
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed at the end)
         self._clean_up.callback(self.log.close)
         command = [sys.executable, "-m", "kafkalite", "serve", "--listen", "127.0.0.1:0"]
         command += ["--data-dir", str(self.data_dir), *self.arguments]
@@ -102,7 +102,7 @@ class KafkaliteBroker:
         self.log.seek(0)
         return self.log.read()
 
-    def __enter__(self) -> KafkaliteBroker:  # noqa: PYI034 (no subclass)
+    def __enter__(self) -> Self:
         try:
             return self.start()
         except BaseException:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.register_assert_rewrite("compat_tests.scenarios")
+# Before anything imports them, which is why the imports below are late.
+pytest.register_assert_rewrite("compat_tests.scenarios", "compat_tests.kafka_tools.scenarios")
 
-from compat_tests import matrix  # noqa: E402 (after the assertions' rewrite is registered)
+from compat_tests import matrix  # noqa: E402
 from compat_tests.broker import compat_broker  # noqa: E402
 from compat_tests.clients import Client, trusted_client  # noqa: E402
 from compat_tests.driver import Driver, DriverDied  # noqa: E402

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import subprocess
@@ -188,7 +189,7 @@ class Driver:
         self.members: dict[str, Member] = {}
         self._replies: dict[int, dict[str, Any]] = {}
         self._next_id = 0
-        self._log = tempfile.TemporaryFile("w+b")  # noqa: SIM115 (closed in close)
+        self._log = tempfile.TemporaryFile("w+b")  # noqa: SIM115 (closed by close)
         self._process = subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,
@@ -231,10 +232,8 @@ class Driver:
     def close(self) -> None:
         """End the program by ending its input; kill it if that takes longer than a moment."""
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:

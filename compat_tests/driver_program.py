@@ -63,6 +63,10 @@ class DriverProgram:
         """Return Kafka's number or name of a client's exception, and its message."""
         raise NotImplementedError
 
+    def perform(self, operation: Any, arguments: dict[str, Any]) -> Any:
+        """Call an operation; a driver with an event loop does it there."""
+        return operation(**arguments)
+
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
         """Carry out one request and return the reply without its id."""
         operation = getattr(self, f"do_{request['op']}", None)
@@ -70,7 +74,7 @@ class DriverProgram:
             return {"error": {"code": "NO_SUCH_OPERATION", "message": request["op"]}}
         arguments = {name: value for name, value in request.items() if name not in {"id", "op"}}
         try:
-            return {"ok": operation(**arguments) or {}}
+            return {"ok": self.perform(operation, arguments) or {}}
         except OperationError as error:
             return {"error": {"code": error.code, "message": str(error)}}
         except self.client_errors as error:

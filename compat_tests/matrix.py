@@ -1,4 +1,4 @@
-"""The matrix client × version × scenario, written to docs/compatibility.md after a whole run.
+"""The matrix of clients, versions and scenarios, written to docs/ after a whole run.
 
 Outcomes are collected where pytest brings its reports together (under xdist that is the controller,
 which collects no tests itself), so what the matrix holds is derived from the lists of scenarios and

@@ -15,6 +15,8 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Self
 
+import pytest
+
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker
 from compat_tests.clients import all_clients, trusted_client
 from compat_tests.scenarios import SCENARIOS, Bench
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 #: The client id of the driver that sets scenes; what it sends is not the client's under test.
 HELPER_CLIENT_ID = "compat-helper"
+
+#: What Apache's broker sends to itself for transactions, through the proxy.
+BROKER_CLIENT_IDS = (b"broker-", b"AddPartitionsManager")
 
 API_NAMES = {
     0: "Produce",
@@ -46,6 +51,10 @@ API_NAMES = {
     21: "DeleteRecords",
     22: "InitProducerId",
     23: "OffsetForLeaderEpoch",
+    24: "AddPartitionsToTxn",
+    25: "AddOffsetsToTxn",
+    26: "EndTxn",
+    28: "TxnOffsetCommit",
     32: "DescribeConfigs",
     33: "AlterConfigs",
     35: "DescribeLogDirs",
@@ -55,6 +64,8 @@ API_NAMES = {
     47: "OffsetDelete",
     60: "DescribeCluster",
     61: "DescribeProducers",
+    65: "DescribeTransactions",
+    66: "ListTransactions",
     69: "ConsumerGroupDescribe",
     71: "GetTelemetrySubscriptions",
     72: "PushTelemetry",
@@ -91,7 +102,9 @@ class RecordingProxy:
                 for connection in (client, broker):
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 up = threading.Thread(target=self._pump, args=(client, broker, True), daemon=True)
-                down = threading.Thread(target=self._pump, args=(broker, client, False), daemon=True)
+                down = threading.Thread(
+                    target=self._pump, args=(broker, client, False), daemon=True
+                )
                 up.start()
                 down.start()
 
@@ -123,7 +136,9 @@ class _Frames:
                 return
             api_key, version, _, id_size = struct.unpack_from(">hhih", self.buffer, 4)
             client_id = bytes(self.buffer[14 : 14 + max(id_size, 0)])
-            if client_id != HELPER_CLIENT_ID.encode():
+            if client_id != HELPER_CLIENT_ID.encode() and not client_id.startswith(
+                BROKER_CLIENT_IDS
+            ):
                 self.seen[api_key, version] += 1
             del self.buffer[: 4 + size]
 
@@ -159,13 +174,16 @@ def _record(proxy: RecordingProxy, helper: Driver, client: Client) -> None:
     proxy.seen.clear()
     with contextlib.closing(client.start(proxy.bootstrap)) as driver:
         for scenario in SCENARIOS:
-            several_clients = scenario.id.startswith("cross_client") or "group:mixed" in scenario.needs
+            several_clients = (
+                scenario.id.startswith("cross_client") or "group:mixed" in scenario.needs
+            )
             if several_clients or client.reason_against(scenario.needs) is not None:
                 continue
             bench = Bench(client, driver, helper, proxy.bootstrap, lambda _: driver)
             try:
                 scenario.run(bench)
-            except Exception as problem:  # noqa: BLE001 (the other scenarios are still of use)
+            # The other scenarios are still of use.
+            except (Exception, pytest.fail.Exception) as problem:
                 print(f"{scenario.id} failed: {problem!r:.200}", file=sys.stderr)
             finally:
                 bench.close()

@@ -44,7 +44,7 @@ def stored_batches(bootstrap: str, topic: str, partition: int = 0) -> list[Store
 
 
 def _fetch(connection: socket.socket, topic: str, partition: int, offset: int) -> tuple[int, bytes]:
-    client, name = b"stored-batches", topic.encode()
+    client, name = b"compat-helper", topic.encode()
     header = struct.pack(">hhih", 1, 4, 7, len(client)) + client
     body = struct.pack(">iiiibi", -1, 0, 1, 50_000_000, 0, 1)
     body += struct.pack(">h", len(name)) + name

@@ -24,9 +24,7 @@ _CASES = [
 
 
 @pytest.mark.parametrize(("scenario", "version"), _CASES)
-def test_tools(
-    scenario: ToolScenario, version: str, compat_bootstrap: str, tmp_path: Path
-) -> None:
+def test_tools(scenario: ToolScenario, version: str, compat_bootstrap: str, tmp_path: Path) -> None:
     """The tools do what their users expect of them against this broker."""
     bench = ToolBench(version=version, bootstrap=compat_bootstrap, folder=tmp_path)
     try:

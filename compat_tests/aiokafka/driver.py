@@ -108,15 +108,9 @@ class Program(Transactions, DriverProgram):
     def await_result(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
 
-    def handle(self, request: dict[str, Any]) -> dict[str, Any]:
-        operation = getattr(self, f"do_{request['op']}", None)
-        if not asyncio.iscoroutinefunction(operation):
-            return super().handle(request)
-        # The base class calls what it finds; give it a plain function that awaits.
-        setattr(
-            self, f"do_{request['op']}", lambda **options: self.await_result(operation(**options))
-        )
-        return super().handle(request)
+    def perform(self, operation: Any, arguments: dict[str, Any]) -> Any:
+        result = operation(**arguments)
+        return self.await_result(result) if asyncio.iscoroutine(result) else result
 
     async def admin(self) -> AIOKafkaAdminClient:
         if self._admin is None:
@@ -125,8 +119,9 @@ class Program(Transactions, DriverProgram):
         return self._admin
 
     def error_of(self, error: BaseException) -> tuple[int | str, str]:
-        code = getattr(error, "errno", None)
-        return ("CLIENT" if code is None else code), f"{type(error).__name__}: {error}"
+        # An error of its own making, which stands for two of the broker's.
+        own = "PRODUCER_FENCED" if isinstance(error, kafka_errors.ProducerFenced) else "CLIENT"
+        return getattr(error, "errno", own), f"{type(error).__name__}: {error}"
 
     def do_info(self) -> dict[str, Any]:
         return {"version": aiokafka.__version__}

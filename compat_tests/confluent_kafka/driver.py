@@ -142,6 +142,7 @@ class Program(Transactions, DriverProgram):
             ck.KafkaError._UNKNOWN_TOPIC: 3,
             ck.KafkaError._UNKNOWN_PARTITION: 3,
             ck.KafkaError._INVALID_ARG: "INVALID_ARGUMENT",
+            ck.KafkaError._FENCED: "PRODUCER_FENCED",
         }
         return local.get(code, code if code >= -1 else reported.name()), reported.str()
 

@@ -25,6 +25,7 @@ CLIENTS = [
         prepare=partial(python_client, "kafka_python", "kafka-python==2.3.2", *_CODECS),
         cannot={
             **_CANNOT,
+            "require_stable": "OffsetFetch up to v5",
             "admin": "the driver makes 3.x's admin calls, which had other names",
             "acks0": "reports success and never writes the request",
             "group:cooperative": "eager rebalances only",

@@ -91,7 +91,7 @@ class Member(ConsumerRebalanceListener):
             while not self.stopping.is_set():
                 # kafka-python 3.0.12 loses its assignment for good when a poll's time is up while
                 # it waits for the answer to SyncGroup; so the time is long for a busy machine.
-                for records in self.consumer.poll(timeout_ms=1_000).values():
+                for records in self.consumer.poll(timeout_ms=500).values():
                     self.events.records([_record(record) for record in records])
                 self._commit_asked()
         except kafka_errors.KafkaError as error:

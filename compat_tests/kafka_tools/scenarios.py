@@ -6,13 +6,13 @@ import json
 import re
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compat_tests.apache_kafka import is_4, run_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,9 +105,8 @@ def console(bench: ToolBench) -> None:
     bench.produce_lines(topic, 20)
     formatter = "--formatter-property" if is_4(bench.version) else "--property"
     show = (formatter, "print.key=true", formatter, "print.offset=true")
-    out = bench.run(
-        "kafka-console-consumer", "--topic", topic, "--from-beginning", "--max-messages", "20", *show
-    )
+    everything = ("--topic", topic, "--from-beginning", "--max-messages", "20")
+    out = bench.run("kafka-console-consumer", *everything, *show)
     assert out.splitlines() == [f"Offset:{i}\tk{i}\tv{i}" for i in range(20)]
     where = ("--partition", "0", "--offset", "15", "--max-messages", "5")
     out = bench.run("kafka-console-consumer", "--topic", topic, *where)

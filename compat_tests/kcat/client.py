@@ -31,6 +31,7 @@ CLIENTS = [
         version=installed_version(),
         prepare=prepare,
         cannot={
+            "transactions": "no transactions",
             "timestamps": "cannot set a record's timestamp",
             "timestamp_type": "does not tell it",
             "null_header": "cannot write a header without a value",

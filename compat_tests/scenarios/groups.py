@@ -123,7 +123,9 @@ def next_member_resumes_at_the_commit(bench: Bench) -> None:
     reply = bench.helper.call("group_offsets", group=group)["offsets"]
     assert {int(index): entry["offset"] for index, entry in reply[topic].items()} == {0: 7, 1: 20}
     if bench.client.reason_against(["group:metadata"]) is None:
-        assert {entry["metadata"] for entry in reply[topic].values()} == {"a note"}
+        notes = {entry["metadata"] for entry in reply[topic].values()}
+        # confluent-kafka commits the note with the NUL byte that ends it in C.
+        assert {note.rstrip("\0") for note in notes} == {"a note"}
     second = bench.member(group, topic)
     read = second.wait_records(13)
     assert [(record.partition, record.offset) for record in read] == [(0, i) for i in range(7, 20)]

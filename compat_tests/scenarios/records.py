@@ -6,13 +6,14 @@ import random
 import time
 from typing import TYPE_CHECKING, Any
 
-from compat_tests.driver import ConsumedRecord, Produced
 from compat_tests.partitioning import java_partition
 from compat_tests.scenarios.registry import Bench, scenario
 from compat_tests.stored_batches import stored_batches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from compat_tests.driver import ConsumedRecord, Produced
 
 
 def check_sent(results: Sequence[Produced]) -> None:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compat_tests.clients import Client, all_clients
-from compat_tests.driver import Member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from compat_tests.driver import Driver
+    from compat_tests.driver import Driver, Member
 
 
 @dataclass(slots=True)
