@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kafkalite.config_listeners import endpoints, parse_advertised, parse_listeners
 from kafkalite.log_config import LogConfig
-from kafkalite.settings.kinds import SettingError, Value, parse_value
+from kafkalite.settings.kinds import SettingError, Value, parse_value, split_list
 from kafkalite.settings.own import PROFILES
 from kafkalite.settings.properties import parse_properties
 from kafkalite.settings.tables import BROKER, TOPIC
@@ -196,10 +196,21 @@ class BrokerConfig:
 
         An empty host means the address that a client came in by.
         """
-        advertised = parse_advertised(
-            self.list("advertised.listeners"), listener_names=tuple(bound_ports)
-        )
-        return endpoints(bound_ports, advertised)
+        return self.endpoints_with(self.dynamic_broker.get("advertised.listeners"), bound_ports)
+
+    def endpoints_with(
+        self, advertised: _Str | None, bound_ports: Mapping[_Str, _Int]
+    ) -> dict[_Str, tuple[_Str, _Int]]:
+        """Return the same for an `advertised.listeners` that is about to be; None removes it.
+
+        Raises:
+            SettingError: it cannot be; never for one that was checked when it was set.
+        """
+        static = self._static_values["advertised.listeners"]
+        assert static is None or type(static) is tuple
+        addresses = (static or ()) if advertised is None else split_list(advertised)
+        names = tuple(bound_ports)
+        return endpoints(bound_ports, parse_advertised(addresses, listener_names=names))
 
     def log_config(self, topic_overrides: Mapping[_Str, _Str] | None = None) -> LogConfig:
         """Return the settings of a topic's logs: its own, and the broker's where it has none.

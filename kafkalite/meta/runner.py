@@ -12,7 +12,13 @@ import trio
 
 from kafkalite.config import BrokerConfig
 from kafkalite.log_config import LogConfig
-from kafkalite.meta.changes import BROKER_RESOURCE, TOPIC_RESOURCE, Change, ConfigsChanged
+from kafkalite.meta.changes import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    BrokerRegistered,
+    Change,
+    ConfigsChanged,
+)
 from kafkalite.meta.controller import decide
 from kafkalite.meta.events import (
     PRODUCER_ID_BLOCK_SIZE,
@@ -150,12 +156,10 @@ class MetadataRunner:
                 ]
             # From here to the end of the subscribers nothing waits.
             self._image = image
-            changed_settings = self._take_up_configs_of(changes)
+            self._take_up_configs_of(changes)
             for subscriber in tuple(self._subscribers):
                 subscriber(changes, image)
             await self._store.sum_up(image)
-        if "advertised.listeners" in changed_settings:
-            await self.register(self._bound_ports, restarted=False)
         return results
 
     def preview(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
@@ -163,7 +167,7 @@ class MetadataRunner:
         results, _, _ = self._decide(events)
         return results
 
-    async def register(self, bound_ports: Mapping[str, int], *, restarted: bool = True) -> None:
+    async def register(self, bound_ports: Mapping[str, int]) -> None:
         """Tell the cluster that this broker is there, listening on these ports by listener."""
         self._bound_ports = bound_ports
         await self.submit(
@@ -171,7 +175,6 @@ class MetadataRunner:
                 broker_id=self._broker_id,
                 endpoints=self._config.endpoints(bound_ports),
                 rack=self._config.optional_str("broker.rack"),
-                restarted=restarted,
             )
         )
 
@@ -272,22 +275,35 @@ class MetadataRunner:
                 change.apply_to(builder)
             results.append(decided)
             changes += decided
+        for change in self._new_addresses(changes, builder.image):
+            change.apply_to(builder)
+            changes.append(change)
         return results, changes, builder.build(self._image.version + 1)
 
-    def _take_up_configs_of(self, changes: Sequence[Change]) -> frozenset[str]:
+    def _new_addresses(self, changes: Sequence[Change], image: Image) -> list[Change]:
+        """Return what a changed `advertised.listeners` of this broker means; the same commit."""
+        own = ConfigResource(BROKER_RESOURCE, str(self._broker_id))
+        broker = image.brokers.get(self._broker_id)
+        touched = any(isinstance(each, ConfigsChanged) and each.resource == own for each in changes)
+        if broker is None or not touched:
+            return []
+        advertised = image.configs_of(own).get("advertised.listeners")
+        endpoints = self._config.endpoints_with(advertised, self._bound_ports)
+        if endpoints == broker.endpoints:
+            return []
+        return [BrokerRegistered(broker_id=self._broker_id, endpoints=endpoints, rack=broker.rack)]
+
+    def _take_up_configs_of(self, changes: Sequence[Change]) -> None:
         if any(
             isinstance(change, ConfigsChanged) and change.resource_type == BROKER_RESOURCE
             for change in changes
         ):
-            return self._take_up_configs()
-        return frozenset()
+            self._take_up_configs()
 
-    def _take_up_configs(self) -> frozenset[str]:
+    def _take_up_configs(self) -> None:
         own = ConfigResource(BROKER_RESOURCE, str(self._broker_id))
         common = ConfigResource(BROKER_RESOURCE, "")
-        return self._config.apply_dynamic(
-            self._image.configs_of(own), self._image.configs_of(common)
-        )
+        self._config.apply_dynamic(self._image.configs_of(own), self._image.configs_of(common))
 
     def _default_topic(self, name: str) -> CreateTopic:
         partitions, replication_factor = {

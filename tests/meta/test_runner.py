@@ -201,10 +201,22 @@ def test_registering_tells_how_clients_reach_the_broker():
     broker = kit.image.brokers[1]
     assert broker.endpoints == {"PLAINTEXT": ("", 9092)}
     assert broker.rack == "r1"
+    version = kit.image.version
     kit.alter(4, "1", "advertised.listeners", "PLAINTEXT://outside:19092")
+    assert kit.image.version == version + 1
+    assert kit.config.endpoints({"PLAINTEXT": 9092}) == {"PLAINTEXT": ("outside", 19092)}
     assert kit.image.brokers[1].endpoints == {"PLAINTEXT": ("outside", 19092)}
     kit.alter(4, "1", "advertised.listeners", None)
     assert kit.image.brokers[1].endpoints == {"PLAINTEXT": ("", 9092)}
+
+
+def test_a_changed_address_is_there_after_a_restart():
+    kit = Kit()
+    kit.register()
+    kit.alter(4, "1", "advertised.listeners", "PLAINTEXT://outside:0")
+    kit.start()
+    kit.run(kit.runner.register, {"PLAINTEXT": 4711})
+    assert kit.image.brokers[1].endpoints == {"PLAINTEXT": ("outside", 4711)}
 
 
 def test_changed_broker_settings_take_effect_before_subscribers_are_told(kit):
