@@ -63,16 +63,7 @@ class Transactions:
     async def do_txn_send(
         self, producer: str, topic: str, records: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        sender = self.producers[producer]
-        futures = [
-            await sender.send(
-                topic,
-                value=decode(record["value"]),
-                key=decode(record["key"]),
-                partition=record.get("partition"),
-            )
-            for record in records
-        ]
+        futures = [await self._send(producer, topic, record) for record in records]
         results: list[dict[str, Any]] = []
         async with asyncio.timeout(WAIT_S):
             outcomes = await asyncio.gather(*futures, return_exceptions=True)
@@ -85,6 +76,14 @@ class Transactions:
             else:
                 results.append({"partition": outcome.partition, "offset": outcome.offset})
         return {"results": results}
+
+    async def _send(self, producer: str, topic: str, record: dict[str, Any]) -> asyncio.Future[Any]:
+        return await self.producers[producer].send(
+            topic,
+            value=decode(record["value"]),
+            key=decode(record["key"]),
+            partition=record.get("partition"),
+        )
 
     async def do_txn_transform(
         self, producer: str, group: str, source: str, target: str, count: int
@@ -111,8 +110,9 @@ class Transactions:
             except TimeoutError:
                 message = f"{len(records)} of {count} records"
                 raise OperationError("TIMEOUT", message) from None
-            await self.do_txn_begin(producer)
-            await self.do_txn_send(producer, target, [transformed(record) for record in records])
+            await self.producers[producer].begin_transaction()
+            for record in records:
+                await self._send(producer, target, transformed(record))
             offsets = {
                 TopicPartition(topic, index): offset
                 for (topic, index), offset in next_offsets(records).items()

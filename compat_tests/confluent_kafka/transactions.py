@@ -89,7 +89,10 @@ class Transactions:
                 on_delivery=lambda e, m, position=position: on_delivery(position, e, m),
                 **({} if record.get("partition") is None else {"partition": record["partition"]}),
             )
-        sender.flush(WAIT_S)
+        # Not flush(): in 2.16.1 that raises, of a fenced producer, what is no exception at all.
+        deadline = time.monotonic() + WAIT_S
+        while len(sender) and time.monotonic() < deadline:
+            sender.poll(0.05)
         return {"results": results}
 
     def do_txn_transform(

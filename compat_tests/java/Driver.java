@@ -49,10 +49,12 @@ public final class Driver {
 
     private final String bootstrap;
     private final Map<String, Member> members = new ConcurrentHashMap<>();
+    private final Transactions transactions;
     private Admin admin;
 
     private Driver(String bootstrap) {
         this.bootstrap = bootstrap;
+        transactions = new Transactions(bootstrap);
     }
 
     public static void main(String[] args) throws Exception {
@@ -82,7 +84,7 @@ public final class Driver {
         }
     }
 
-    private static ObjectNode error(Throwable failure) {
+    static ObjectNode error(Throwable failure) {
         Throwable cause = failure instanceof ExecutionException && failure.getCause() != null ? failure.getCause() : failure;
         Errors error = Errors.forException(cause);
         ObjectNode node = JSON.createObjectNode();
@@ -123,7 +125,7 @@ public final class Driver {
             case "describe_cluster": return describeCluster();
             case "describe_producers": return describeProducers(request);
             case "describe_log_dirs": return describeLogDirs(request);
-            default: throw new UnsupportedOperationException(op);
+            default: return transactions.handle(op, request);
         }
     }
 
@@ -191,7 +193,7 @@ public final class Driver {
         return offsets;
     }
 
-    private static ObjectNode record(ConsumerRecord<byte[], byte[]> record) {
+    static ObjectNode record(ConsumerRecord<byte[], byte[]> record) {
         ObjectNode node = JSON.createObjectNode();
         node.put("topic", record.topic()).put("partition", record.partition()).put("offset", record.offset());
         node.put("timestamp", record.timestamp());

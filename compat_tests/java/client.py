@@ -10,7 +10,7 @@ from compat_tests.cache import cached_dir, digest_of
 from compat_tests.clients import Client, Prepared
 from compat_tests.toolchains import find_program, run_build
 
-_SOURCE = Path(__file__).parent / "Driver.java"
+_SOURCES = sorted(Path(__file__).parent.glob("*.java"))
 
 
 def classes_dir(version: str) -> Path:
@@ -19,9 +19,9 @@ def classes_dir(version: str) -> Path:
 
     def build(folder: Path) -> None:
         options = ["-nowarn", "-proc:none", "-Xlint:-options", "-d", str(folder), "-cp", jars]
-        run_build([find_program("javac"), *options, str(_SOURCE)])
+        run_build([find_program("javac"), *options, *map(str, _SOURCES)])
 
-    return cached_dir(f"java-driver/{version}-{digest_of(_SOURCE, jars)}", build)
+    return cached_dir(f"java-driver/{version}-{digest_of(*_SOURCES, jars)}", build)
 
 
 def prepare(version: str) -> Prepared:

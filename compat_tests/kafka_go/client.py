@@ -12,6 +12,8 @@ CLIENTS = [
         version="0.4.51",
         prepare=partial(go_client, "kafka_go"),
         cannot={
+            "transactions": "no transactions",
+            "read_committed": "asks for committed records only, and does not leave out aborted ones",
             # "reads:<writer> <codec>": left out where this client reads what another wrote.
             "reads:aiokafka lz4": "finds a block checksum wrong that others find right",
             "idempotence": "no idempotent producer",

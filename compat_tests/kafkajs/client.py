@@ -12,6 +12,8 @@ CLIENTS = [
         version="2.2.4",
         prepare=partial(node_client, "kafkajs"),
         cannot={
+            "transactions:interleaved": "wants aborted transactions in the order of their begin",
+            "require_stable": "OffsetFetch up to v4",
             "null_header": "cannot write a header without a value",
             "large_request": "no limit of its own to raise",
             "timestamp_type": "does not tell it",

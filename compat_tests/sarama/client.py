@@ -32,6 +32,7 @@ CLIENTS = [
         prepare=prepare_old,
         cannot={
             **_CANNOT,
+            "require_stable": "needs Config.Version 2.5",
             "group:static": "needs Config.Version 2.3",
             "admin:delete_group_offsets": "needs Config.Version 2.4",
             "admin:instance_id": "DescribeGroups up to v2",

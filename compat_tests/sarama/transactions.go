@@ -129,6 +129,8 @@ func txnTransform(request *Request) (any, error) {
 	config := baseConfig()
 	config.Consumer.MaxWaitTime = 100 * time.Millisecond
 	config.Consumer.IsolationLevel = sarama.ReadCommitted
+	// How often it asks again for offsets that an open transaction may change.
+	config.Metadata.Retry.Max = 100
 	config.Consumer.Offsets.AutoCommit.Enable = false
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	group, err := sarama.NewConsumerGroup([]string{bootstrap}, request.Group, config)
