@@ -7,10 +7,12 @@ from typing import Final
 import click
 
 from kafkalite.cli.output import examples, progress
+from kafkalite.coordinator.shard import RecordCodec
 from kafkalite.group.records import GroupRecordCodec
 from kafkalite.log.disk import OsDisk
-from kafkalite.log.dump import Dump, DumpOptions
-from kafkalite.types import CONSUMER_OFFSETS_TOPIC
+from kafkalite.log.dump import Dump, DumpOptions, RecordDecoder
+from kafkalite.txn.records import TransactionRecordCodec
+from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.records import Record
 
@@ -38,7 +40,8 @@ def dump_log(paths: tuple[Path, ...], records: bool, contents: bool) -> None:
     """Print log segments, indexes, snapshots and checkpoints, of kafkalite or Apache Kafka.
 
     PATH is a file, or a directory whose files are printed. The lines are those of Apache's
-    kafka-dump-log; records of __consumer_offsets are decoded. Files are only read, so a broker may
+    kafka-dump-log; records of __consumer_offsets and
+    __transaction_state are decoded. Files are only read, so a broker may
     be at work on them. Ends with 1 if files contradict themselves or each other.
     """
     files = [file for path in paths for file in _files(path)]
@@ -46,9 +49,8 @@ def dump_log(paths: tuple[Path, ...], records: bool, contents: bool) -> None:
     problems: list[str] = []
     with progress("dump-log", total=len(files), unit="files", shown=not sys.stdout.isatty()) as bar:
         for file in files:
-            is_offsets = file.absolute().parent.name.startswith(f"{CONSUMER_OFFSETS_TOPIC}-")
-            decode = _decode_group_record if is_offsets else None
-            options = DumpOptions(records=records, contents=contents, decode=decode)
+            topic = file.absolute().parent.name.rpartition("-")[0]
+            options = DumpOptions(records=records, contents=contents, decode=DECODERS.get(topic))
             dump = Dump(disk, options, problems)
             try:
                 for line in dump.lines(str(file)):
@@ -70,12 +72,22 @@ def _files(path: Path) -> list[Path]:
     return sorted(file for file in path.iterdir() if file.is_file() and file.name not in HIDDEN)
 
 
-def _decode_group_record(record: Record) -> tuple[str | None, str | None]:
-    """Return a record of `__consumer_offsets` as its fields."""
-    try:
-        stored = GroupRecordCodec().decode(record.key or b"", record.value)
-    except MalformedMessage as error:
-        return f"<{error}>", None
-    if stored is None:
-        return "<of a kind that is not known here>", None
-    return repr(stored.key), None if stored.value is None else repr(stored.value)
+def _decoder(codec: RecordCodec) -> RecordDecoder:
+    """Return what prints the records of an internal topic as their fields."""
+
+    def decode(record: Record) -> tuple[str | None, str | None]:
+        try:
+            stored = codec.decode(record.key or b"", record.value)
+        except MalformedMessage as error:
+            return f"<{error}>", None
+        if stored is None:
+            return "<of a kind that is not known here>", None
+        return repr(stored.key), None if stored.value is None else repr(stored.value)
+
+    return decode
+
+
+DECODERS: Final = {
+    CONSUMER_OFFSETS_TOPIC: _decoder(GroupRecordCodec()),
+    TRANSACTION_STATE_TOPIC: _decoder(TransactionRecordCodec()),
+}

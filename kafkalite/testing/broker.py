@@ -230,13 +230,12 @@ class Broker:
         """
         found: list[ConsumedRecord] = []
         # The bytes are taken in the broker's thread, and decoded in this one.
-        for place, batches, aborted in self._in_loop(
+        for place, data, aborted in self._in_loop(
             lambda: self._read(topic, partition, read_committed)
         ):
-            for data in batches:
-                for _, batch in visible_batches(memoryview(data), aborted):
-                    if batch is not None:
-                        found += [consumed(place, record) for record in iterate_records(batch)]
+            for _, batch in visible_batches(memoryview(data), aborted):
+                if batch is not None:
+                    found += [consumed(place, record) for record in iterate_records(batch)]
         return found
 
     # --- Waiting ---------------------------------------------------------------------------------
@@ -346,7 +345,7 @@ class Broker:
 
     def _read(
         self, topic: str, index: int | None, read_committed: bool
-    ) -> list[tuple[TopicPartition, list[bytes], list[Any] | None]]:
+    ) -> list[tuple[TopicPartition, bytes, list[Any] | None]]:
         replicas = self._services.replicas
         if index is None:
             partitions = [p for _, p in sorted(replicas.partitions_of(topic).items())]
@@ -363,8 +362,8 @@ class Broker:
             if read_committed:
                 end = partition.last_stable_offset
                 aborted = log.aborted_transactions(log.log_start_offset, end)
-            batches = [bytes(batch) for batch in log.read_batches(log.log_start_offset, end)]
-            found.append((partition.topic_partition, batches, aborted))
+            data = b"".join(log.read_batches(log.log_start_offset, end))
+            found.append((partition.topic_partition, data, aborted))
         return found
 
     def _wanted_offsets(

@@ -518,6 +518,18 @@ class TestDumpLog:
         lines = kafkalite("dump-log", "-c", *files)
         assert any("OffsetCommitKey(group='g', topic='orders', partition=0)" in x for x in lines)
 
+    def test_records_of_transactions_are_decoded(self, kafkalite, broker):
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "mine"})
+        producer.init_transactions(10)
+        files = [
+            f"{broker.server.data_dirs[0]}/__transaction_state-{index}/00000000000000000000.log"
+            for index in range(5)
+        ]
+        lines = kafkalite("dump-log", "-c", *files)
+        assert any("key: 'mine' payload: Transaction(" in line for line in lines)
+
     def test_damage_is_told_on_stderr(self, kafkalite, tmp_path, capsys):
         (tmp_path / "partition.metadata").write_text("nonsense")
         assert run(["dump-log", str(tmp_path)]) == 1

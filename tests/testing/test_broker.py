@@ -218,6 +218,25 @@ class TestRecords:
         assert [r.offset for r in broker.records("orders", partition=1)] == [0, 1, 2]
         assert [r.offset for r in broker.records("orders", read_committed=True)] == [0, 1, 2]
 
+    def test_open_and_aborted_transactions_can_be_left_out(self, broker):
+        settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": "t"}
+        producer = Producer(settings)
+        producer.init_transactions(10)
+        for value, end in [
+            (b"aborted", producer.abort_transaction),
+            (b"committed", producer.commit_transaction),
+            (b"open", producer.flush),
+        ]:
+            producer.begin_transaction()
+            producer.produce("orders", value)
+            producer.flush(10)
+            end()
+        values = [record.value for record in broker.records("orders")]
+        assert values == [b"aborted", b"committed", b"open"]
+        values = [record.value for record in broker.records("orders", read_committed=True)]
+        assert values == [b"committed"]
+        producer.abort_transaction()
+
     @pytest.mark.parametrize("partition", [None, 7])
     def test_what_is_not_there_is_refused(self, broker, partition):
         with pytest.raises(KafkaError) as caught:
