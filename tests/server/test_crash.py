@@ -141,6 +141,8 @@ def test_full_disk_refuses_and_loses_nothing_acknowledged(tmp_path):
         broker.kill()
         broker.file_size_max = None
         broker.start()
+        # Another producer: the first is short of patience, and waits before it connects again.
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
         after = send(number)
         assert after.outcome is Outcome.ACKNOWLEDGED
         read_everything(broker.bootstrap, history)
