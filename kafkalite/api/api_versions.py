@@ -28,6 +28,10 @@ TRANSACTION_VERSION = "transaction.version"
 TRANSACTION_VERSION_LEVEL = 2
 """Clients that can do so write to partitions without adding them first, and have an epoch for each
 transaction (KIP-890). The others are served as ever."""
+METADATA_VERSION = "metadata.version"
+METADATA_VERSION_LEVELS = (7, 30)
+"""What a broker of Kafka 4.3 supports; the last is 4.3-IV0. User interfaces tell the version of a
+cluster by it, and no client acts on it."""
 FEATURES_EPOCH = 1
 """Features are what the code says, so that there is one epoch of them. 0 would do for Kafka's own
 clients; -1 means unknown."""
@@ -40,11 +44,19 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
     others = tuple(others)
     keys = [_range(handler.api) for handler in others] + [_range(API_VERSIONS)]
     keys.sort(key=lambda key: key.api_key)
-    level = TRANSACTION_VERSION_LEVEL
-    supported = [SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=0, max_version=level)]
+    first, last = METADATA_VERSION_LEVELS
+    supported = [SupportedFeatureKey(name=METADATA_VERSION, min_version=first, max_version=last)]
+    supported_from_0 = [
+        *supported,
+        SupportedFeatureKey(
+            name=TRANSACTION_VERSION, min_version=0, max_version=TRANSACTION_VERSION_LEVEL
+        ),
+    ]
     finalized = [
-        FinalizedFeatureKey(
-            name=TRANSACTION_VERSION, max_version_level=level, min_version_level=level
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in (
+            (METADATA_VERSION, last),
+            (TRANSACTION_VERSION, TRANSACTION_VERSION_LEVEL),
         )
     ]
 
@@ -57,7 +69,7 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
         return ApiVersionsResponse(
             error_code=ErrorCode.NONE,
             api_keys=keys,
-            supported_features=supported if has_0 else [],
+            supported_features=supported_from_0 if has_0 else supported,
             finalized_features_epoch=FEATURES_EPOCH,
             finalized_features=finalized,
         )
