@@ -226,6 +226,7 @@ class ApacheBroker:
         data_dir: data directory to use and keep (an existing one is not formatted again); a
             temporary one, removed at the end, if None.
         advertised_port: port that clients are told, for a proxy in front; the real one if None.
+        port: where to listen, so that clients find it again after a restart; a free one if None.
         jvm_options: options of the Java machine.
     """
 
@@ -235,6 +236,7 @@ class ApacheBroker:
         config: Mapping[str, Any] | None = None,
         *,
         data_dir: Path | str | None = None,
+        port: int | None = None,
         advertised_port: int | None = None,
         jvm_options: Sequence[str] = BROKER_JVM_OPTIONS,
     ) -> None:
@@ -242,6 +244,7 @@ class ApacheBroker:
         self.config = dict(config or {})
         self.jvm_options = tuple(jvm_options)
         self.advertised_port = advertised_port
+        self.wanted_port = port
         self._clean_up = contextlib.ExitStack()
         if data_dir is None:
             scratch = tempfile.TemporaryDirectory(
@@ -269,7 +272,7 @@ class ApacheBroker:
     def start(self, timeout: float = 60.0) -> ApacheBroker:
         """Format the data directory if it is new, start the broker, return when it serves."""
         for attempt in range(3):
-            self.port, controller_port = free_port(), free_port()
+            self.port, controller_port = self.wanted_port or free_port(), free_port()
             properties = self._write_properties(controller_port)
             self._format(properties)
             self._spawn(properties)

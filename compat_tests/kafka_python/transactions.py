@@ -96,7 +96,8 @@ class Transactions:
             while len(records) < count:
                 if time.monotonic() > deadline:
                     raise OperationError("TIMEOUT", f"{len(records)} of {count} records")
-                for batch in consumer.poll(timeout_ms=100).values():
+                # As long as the driver's members do, for the same reason.
+                for batch in consumer.poll(timeout_ms=1_000).values():
                     records.extend(plain_record(record) for record in batch)
             del records[count:]
             self.do_txn_begin(producer)
