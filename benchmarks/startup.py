@@ -44,13 +44,14 @@ print(json.dumps(times))
 
 def process_start() -> list[Result]:
     """From the start of the process to the answer to the first Metadata request."""
-    times = []
+    times, busy = [], []
     for _ in range(PROCESS_STARTS):
         began = time.perf_counter()
         with running() as broker:
             client = RawClient(broker.address)
             client.ask()
             times.append(time.perf_counter() - began)
+            busy.append(broker.cpu_seconds())
             client.close()
     return [
         Result(
@@ -58,7 +59,8 @@ def process_start() -> list[Result]:
             value=statistics.median(times),
             unit="s",
             target=0.4,
-            note=f"median of {PROCESS_STARTS}, {min(times):.2f} to {max(times):.2f}",
+            note=f"median of {PROCESS_STARTS}, {min(times):.2f} to {max(times):.2f}, "
+            f"of which the processor's {statistics.median(busy):.2f}",
         )
     ]
 
