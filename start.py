@@ -21,16 +21,18 @@ ROOT = Path(__file__).resolve().parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafkalite"
 
 
-def environment() -> Path:
-    """Return a virtual environment in which this checkout is installed."""
+def environment(name: str = "broker", extras: str = "") -> Path:
+    """Return a virtual environment in which this checkout is installed, with what `extras` name."""
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + sys.version.encode())
-    folder = CACHE / f"broker-{wanted.hexdigest()[:12]}"
+    folder = CACHE / f"{name}-{wanted.hexdigest()[:12]}"
     complete = folder / "installed-for"
     if not complete.exists() or complete.read_text() != str(ROOT):
         print(f"installing kafkalite in {folder}", file=sys.stderr)
-        venv.create(folder, with_pip=True, clear=True)
+        if not (folder / "bin" / "pip").exists():
+            venv.create(folder, with_pip=True, clear=True)
         pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
-        subprocess.run([*pip, "--disable-pip-version-check", "--editable", ROOT], check=True)
+        install = [*pip, "--disable-pip-version-check", "--editable", f"{ROOT}{extras}"]
+        subprocess.run(install, check=True, stdout=sys.stderr)
         complete.write_text(str(ROOT))
     return folder
 

@@ -8,36 +8,22 @@
 The environment lives in the user's cache folder and is made anew when pyproject.toml changes.
 """
 
-import hashlib
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafkalite"
+sys.path.insert(0, str(ROOT))
+
+from start import environment  # noqa: E402 - beside this folder, not on the path before
+
 SUITES = ["tests", "compat_tests", "spark_tests"]
-
-
-def environment() -> Path:
-    """Return a virtual environment with this checkout and its test dependencies."""
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + sys.version.encode())
-    folder = CACHE / f"venv-{wanted.hexdigest()[:12]}"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-    complete = folder / "installed-for"
-    if not complete.exists() or complete.read_text() != str(ROOT):
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--editable", f"{ROOT}[test]"], check=True, stdout=sys.stderr)
-        complete.write_text(str(ROOT))
-    return folder
 
 
 def main() -> int:
     """Prepare, then hand over to pytest."""
-    folder = environment()
+    folder = environment("tests", "[test]")
     arguments = sys.argv[1:]
     if arguments == ["--venv"]:
         print(folder)
