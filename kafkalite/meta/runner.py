@@ -30,6 +30,7 @@ from kafkalite.meta.events import (
     Rules,
 )
 from kafkalite.meta.image import ConfigResource, Image, ImageBuilder, TopicImage
+from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.store import MetadataStore
 from kafkalite.types import (
     CONSUMER_OFFSETS_TOPIC,
@@ -227,12 +228,21 @@ class MetadataRunner:
                 self._producer_id = self._producer_ids_end - PRODUCER_ID_BLOCK_SIZE
         return producer_id
 
-    async def adopt(self, found: Iterable[FoundLog]) -> list[TopicPartition]:
+    async def adopt(
+        self, found: Iterable[FoundLog], kraft: Callable[[], KraftMetadata] = KraftMetadata
+    ) -> list[TopicPartition]:
         """Make known which logs the disk has; return those that belong to no topic any more.
 
         What is returned is to be removed: it is left of topics that were deleted.
+
+        Args:
+            found: the logs.
+            kraft: reads what Apache Kafka knew of them; called only if there are unknown ones.
         """
-        adoptions = self._adoptions(found)
+        unknown = [log for log in found if not self._is_known(log)]
+        if not unknown:
+            return []
+        adoptions = self._adoptions(unknown, kraft())
         stale = []
         results = await self.submit_all([event for event, _ in adoptions])
         for (event, logs), result in zip(adoptions, results, strict=True):
@@ -352,23 +362,25 @@ class MetadataRunner:
         configs["internal.segment.bytes" if small else "segment.bytes"] = str(segment_bytes)
         return configs
 
-    def _adoptions(self, found: Iterable[FoundLog]) -> list[tuple[AdoptTopic, list[FoundLog]]]:
-        """Return one event for each topic id of which anything is not known yet, with its logs."""
+    def _adoptions(
+        self, found: Iterable[FoundLog], kraft: KraftMetadata
+    ) -> list[tuple[AdoptTopic, list[FoundLog]]]:
+        """Return one event for each topic id, with its logs."""
         by_topic: dict[tuple[str, UUID | None], list[FoundLog]] = {}
         for log in found:
             by_topic.setdefault((log.topic_partition.topic, log.topic_id), []).append(log)
         adoptions = []
         for (name, topic_id), logs in by_topic.items():
-            if all(self._is_known(log) for log in logs):
-                continue
             event = AdoptTopic(
                 name=name,
                 topic_id=topic_id,
                 new_topic_id=self._new_uuid(),
                 leader_epochs={log.topic_partition.partition: log.leader_epoch for log in logs},
                 broker_id=self._broker_id,
-                configs=self._internal_configs(name, 1),
-                next_producer_id=max(log.next_producer_id for log in logs),
+                configs=kraft.topic_configs.get(name) or self._internal_configs(name, 1),
+                next_producer_id=max(
+                    kraft.next_producer_id, *(log.next_producer_id for log in logs)
+                ),
             )
             adoptions.append((event, logs))
         return adoptions

@@ -8,6 +8,7 @@ import logging
 import random
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -25,6 +26,7 @@ from kafkalite.log.disk import OsDisk, allow_many_open_files
 from kafkalite.log.housekeeping import HousekeepingSettings
 from kafkalite.log.manager import LogManager
 from kafkalite.meta.changes import PartitionsAdded, TopicCreated, TopicDeleted
+from kafkalite.meta.kraft import KraftMetadata, merge, read_kraft_metadata
 from kafkalite.meta.local import METADATA_FILE, LocalStore
 from kafkalite.meta.runner import FoundLog, MetadataRunner
 from kafkalite.server.dispatch import Dispatcher
@@ -115,7 +117,8 @@ class Broker:
         try:
             metadata.load()
             logs.load(lambda tp: metadata.log_config(tp.topic), progress=_report_progress)
-            for stale in await metadata.adopt(map(_found, logs.logs())):
+            found = map(_found, logs.logs())
+            for stale in await metadata.adopt(found, partial(_kraft, disk, self.data_dirs)):
                 logs.delete(stale)
             replicas = ReplicaManager(config.node_id, logs, config)
             groups = CoordinatorRuntime(
@@ -200,6 +203,11 @@ def _is_cancellation(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return error.split(trio.Cancelled)[1] is None
     return isinstance(error, trio.Cancelled)
+
+
+def _kraft(disk: OsDisk, directories: Sequence[str]) -> KraftMetadata:
+    """Read what Apache Kafka knew of the topics whose directories it left here."""
+    return merge(read_kraft_metadata(disk, directory) for directory in directories)
 
 
 def _found(log: "Log") -> FoundLog:

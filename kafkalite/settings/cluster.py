@@ -32,7 +32,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("connections.max.idle.ms", LONG, 600_000),
     Setting("connections.max.reauth.ms", LONG, 0, inert=True),
     Setting("controlled.shutdown.enable", BOOLEAN, True, inert=True),
-    Setting("controller.listener.names", LIST, (), inert=True),
+    Setting("controller.listener.names", LIST, ()),
     Setting(
         "controller.performance.always.log.threshold.ms",
         LONG,
@@ -83,7 +83,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         internal=True,
     ),
     Setting("initial.broker.registration.timeout.ms", INT, 60_000, inert=True),
-    Setting("inter.broker.listener.name", STRING, None),
+    Setting("inter.broker.listener.name", STRING, None, inert=True),
     Setting("internal.metadata.delete.delay.millis", LONG, 60_000, inert=True, internal=True),
     Setting("internal.metadata.log.segment.bytes", INT, None, inert=True, internal=True),
     Setting("internal.metadata.max.batch.size.in.bytes", INT, 8_388_608, inert=True, internal=True),
@@ -106,15 +106,22 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     ),
     # Can be changed in Apache Kafka; here sockets are opened once.
     Setting("listeners", LIST, ("PLAINTEXT://:9092",)),
-    Setting("max.connection.creation.rate", INT, INT_MAX, minimum=0, update=CLUSTER_WIDE),
+    Setting(
+        "max.connection.creation.rate", INT, INT_MAX, minimum=0, update=CLUSTER_WIDE, inert=True
+    ),
     Setting("max.connections", INT, INT_MAX, minimum=0, update=CLUSTER_WIDE),
     Setting("max.connections.per.ip", INT, INT_MAX, minimum=0, update=CLUSTER_WIDE),
     Setting(
-        "max.connections.per.ip.overrides", STRING, "", update=CLUSTER_WIDE, form="address counts"
+        "max.connections.per.ip.overrides",
+        STRING,
+        "",
+        update=CLUSTER_WIDE,
+        form="address counts",
+        inert=True,
     ),
     Setting("max.incremental.fetch.session.cache.slots", INT, 1_000, minimum=0),
     Setting("max.request.partition.size.limit", INT, 2_000, minimum=1),
-    Setting("metadata.log.dir", STRING, None),
+    Setting("metadata.log.dir", STRING, None, inert=True),
     Setting(
         "metadata.log.max.record.bytes.between.snapshots", LONG, 20_971_520, minimum=1, inert=True
     ),
@@ -142,7 +149,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("process.roles", LIST, (), choices=("broker", "controller"), inert=True),
     Setting("producer.purgatory.purge.interval.requests", INT, 1_000, inert=True),
     Setting("queued.max.request.bytes", LONG, -1),
-    Setting("queued.max.requests", INT, 500, minimum=1),
+    Setting("queued.max.requests", INT, 500, minimum=1, inert=True),
     Setting("quota.window.num", INT, 11, minimum=1, inert=True),
     Setting("quota.window.size.seconds", INT, 1, minimum=1, inert=True),
     Setting(
@@ -159,7 +166,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("replica.fetch.min.bytes", INT, 1, inert=True),
     Setting("replica.fetch.response.max.bytes", INT, 10_485_760, minimum=0, inert=True),
     Setting("replica.fetch.wait.max.ms", INT, 500, inert=True),
-    Setting("replica.high.watermark.checkpoint.interval.ms", LONG, 5_000),
+    Setting("replica.high.watermark.checkpoint.interval.ms", LONG, 5_000, inert=True),
     Setting("replica.lag.time.max.ms", LONG, 30_000, inert=True),
     Setting("replica.selector.class", STRING, None, inert=True),
     Setting("replica.socket.receive.buffer.bytes", INT, 65_536, inert=True),
@@ -172,14 +179,15 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         STRING,
         "PLAINTEXT",
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        inert=True,
     ),
     Setting("server.max.startup.time.ms", LONG, LONG_MAX, minimum=0, inert=True, internal=True),
     Setting("socket.connection.setup.timeout.max.ms", LONG, 30_000, inert=True),
     Setting("socket.connection.setup.timeout.ms", LONG, 10_000, inert=True),
-    Setting("socket.listen.backlog.size", INT, 50, minimum=1),
-    Setting("socket.receive.buffer.bytes", INT, 102_400),
+    Setting("socket.listen.backlog.size", INT, 50, minimum=1, inert=True),
+    Setting("socket.receive.buffer.bytes", INT, 102_400, inert=True),
     Setting("socket.request.max.bytes", INT, 104_857_600, minimum=1),
-    Setting("socket.send.buffer.bytes", INT, 102_400),
+    Setting("socket.send.buffer.bytes", INT, 102_400, inert=True),
     Setting("telemetry.max.bytes", INT, 1_048_576, minimum=1, inert=True),
     Setting(
         "unclean.leader.election.interval.ms", LONG, 300_000, minimum=1, inert=True, internal=True

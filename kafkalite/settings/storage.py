@@ -39,11 +39,9 @@ STORAGE_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("log.cleaner.delete.retention.ms", LONG, 86_400_000, minimum=0, update=CLUSTER_WIDE),
     Setting("log.cleaner.enable", BOOLEAN, True),
-    Setting("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, update=CLUSTER_WIDE, inert=True),
+    Setting("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, update=CLUSTER_WIDE),
     Setting("log.cleaner.io.buffer.size", INT, 524_288, minimum=0, update=CLUSTER_WIDE, inert=True),
-    Setting(
-        "log.cleaner.io.max.bytes.per.second", DOUBLE, DOUBLE_MAX, update=CLUSTER_WIDE, inert=True
-    ),
+    Setting("log.cleaner.io.max.bytes.per.second", DOUBLE, DOUBLE_MAX, update=CLUSTER_WIDE),
     Setting("log.cleaner.max.compaction.lag.ms", LONG, LONG_MAX, minimum=1, update=CLUSTER_WIDE),
     Setting(
         "log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, minimum=0, maximum=1, update=CLUSTER_WIDE

@@ -14,6 +14,7 @@ from kafkalite.meta.events import (
     RegisterBroker,
 )
 from kafkalite.meta.image import Image
+from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.local import LocalStore
 from kafkalite.meta.runner import FoundLog, MetadataRunner, topics_with_changed_settings
 from kafkalite.types import TopicPartition
@@ -393,10 +394,22 @@ class TestAdopt:
         assert kit.image.topics["old"].topic_id.int > 100
         assert "directories of a were taken over" in caplog.text
 
+    def test_settings_that_kafka_knew_are_taken_over(self, kit):
+        kraft = KraftMetadata(
+            topic_configs={"a": {"cleanup.policy": "compact"}}, next_producer_id=5000
+        )
+        kit.run(kit.runner.adopt, [found("a", 0)], lambda: kraft)
+        assert kit.runner.log_config("a").cleanup_policy == {"compact"}
+        assert kit.image.next_producer_id == 5000
+
     def test_known_directories_cost_nothing(self, kit):
         kit.submit(create("a"))
         before = kit.image
-        assert self.adopt(kit, found("a", 0, 7)) == []
+
+        def kraft():
+            raise AssertionError("not to be read")
+
+        assert kit.run(kit.runner.adopt, [found("a", 0, 7)], kraft) == []
         assert kit.image is before
 
     def test_directories_of_deleted_topics_are_handed_back(self, kit):

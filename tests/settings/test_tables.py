@@ -5,10 +5,12 @@ DescribeConfigs: number of the type, default, read-only, sensitive.
 """
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import kafkalite.settings.documentation as documentation_module
 from kafkalite.log_config import LogConfig
 from kafkalite.settings.documentation import documentation
 from kafkalite.settings.kinds import Setting, Update, format_value, parse_value
@@ -73,9 +75,7 @@ def test_every_setting_is_documented_and_inert_ones_say_so(kind: str) -> None:
 
 
 def test_documentation_has_no_line_without_a_setting() -> None:
-    import kafkalite.settings.documentation as module
-
-    path = Path(module.__file__).with_name("documentation.txt")
+    path = Path(documentation_module.__file__).with_name("documentation.txt")
     names = [line.split("\t")[0] for line in path.read_text().splitlines() if "\t" in line]
     assert len(names) == len(set(names))
     assert set(names) == set(TOPIC) | set(BROKER) | set(GROUP) | set(CLIENT_METRICS)
@@ -101,3 +101,20 @@ def test_profiles_set_known_settings_to_allowed_values() -> None:
     for profile in PROFILES.values():
         for name, text in profile.items():
             parse_value(BROKER[name], text)
+
+
+def test_settings_say_rightly_whether_the_broker_acts_on_them() -> None:
+    """A setting is either named by the code that acts on it, or marked as inert."""
+    package = Path(documentation_module.__file__).parent.parent
+    named = {
+        name
+        for path in package.rglob("*.py")
+        if path.parent.name != "settings"
+        for name in re.findall(r'"([a-z][a-z0-9.]+)"', path.read_text())
+    }
+    defaults = {name for synonyms in TOPIC_SYNONYMS.values() for name, _ in synonyms}
+    group_bounds = {name for name in BROKER if name.startswith("group.") and BROKER[name].inert}
+    acted_on = (named | defaults) & set(BROKER) - group_bounds
+    inert = {name for name, setting in BROKER.items() if setting.inert}
+    assert sorted(acted_on & inert - defaults) == []
+    assert sorted(set(BROKER) - inert - acted_on) == []
