@@ -82,8 +82,11 @@ class ArchiveProgress:
 def kafka_source_options(
     bootstrap: str, kafka_options: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the options of Spark's Kafka source or sink for a cluster and its client settings."""
-    options = {f"kafka.{name}": value for name, value in (kafka_options or {}).items()}
+    """Return the options of Spark's Kafka source for a cluster and its client settings."""
+    # After every poll Spark asks for the first and the last offset of the partition; with Kafka's
+    # default of 500 records a poll these questions cost more than the records.
+    options = {"kafka.max.poll.records": "10000"}
+    options.update((f"kafka.{name}", value) for name, value in (kafka_options or {}).items())
     options["kafka.bootstrap.servers"] = bootstrap
     return options
 

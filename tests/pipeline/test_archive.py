@@ -37,4 +37,8 @@ def test_lost_records_name_the_way_on():
 
 def test_client_settings_get_sparks_prefix():
     options = kafka_source_options("h:1", {"security.protocol": "SSL"})
-    assert options == {"kafka.bootstrap.servers": "h:1", "kafka.security.protocol": "SSL"}
+    assert options["kafka.bootstrap.servers"] == "h:1"
+    assert options["kafka.security.protocol"] == "SSL"
+    assert int(options["kafka.max.poll.records"]) > 500
+    again = kafka_source_options("h:1", {"max.poll.records": "7"})
+    assert again["kafka.max.poll.records"] == "7"
