@@ -11,13 +11,11 @@ from typing import NamedTuple
 
 Value = bool | int | float | str | tuple[str, ...] | None
 
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
-_REPLICA = re.compile(r"[0-9]+:[0-9]+", re.ASCII)
-_DURATION = re.compile(
-    r"[+-]?P(?!$)([+-]?\d+D)?(T(?!$)([+-]?\d+H)?([+-]?\d+M)?([+-]?\d+(\.\d+)?S)?)?",
-    re.IGNORECASE | re.ASCII,
-)
+# Compiled when first needed, by `re` itself: most starts need few of them.
+_INTEGER = r"[+-]?[0-9]+"
+_DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+_REPLICA = r"[0-9]+:[0-9]+"
+_DURATION = r"(?i)[+-]?P(?!$)([+-]?\d+D)?(T(?!$)([+-]?\d+H)?([+-]?\d+M)?([+-]?\d+(\.\d+)?S)?)?"
 
 
 class ConfigType(IntEnum):
@@ -162,12 +160,12 @@ def _read(setting: Setting, text: str) -> Value:
             return trimmed.lower() == "true"
         case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
             bound = 1 << (_LIMITS[setting.type] - 1)
-            if not _INTEGER.fullmatch(trimmed) or not -bound <= int(trimmed) < bound:
+            if not _matches(_INTEGER, trimmed) or not -bound <= int(trimmed) < bound:
                 bits = _LIMITS[setting.type]
                 raise _refusal(setting, text, f"has to be a whole number of {bits} bits")
             return int(trimmed)
         case ConfigType.DOUBLE:
-            if not _DECIMAL.fullmatch(trimmed):
+            if not _matches(_DECIMAL, trimmed):
                 raise _refusal(setting, text, "has to be a number")
             return float(trimmed)
         case ConfigType.LIST:
@@ -195,24 +193,28 @@ def _check_form(setting: Setting, text: str, value: Value) -> None:
                 raise _refusal(setting, text, "has to be 1 to 9, or -1 for the codec's default")
         case "replicas":
             assert isinstance(value, tuple)
-            if value != ("*",) and not all(_REPLICA.fullmatch(pair) for pair in value):
+            if value != ("*",) and not all(_matches(_REPLICA, pair) for pair in value):
                 raise _refusal(setting, text, "has to be * or a list of partition:broker")
         case "age":
             if value == 0:
                 raise _refusal(setting, text, "has to be at least 1, or -1 for no limit")
         case "reset":
             prefix, colon, duration = text.partition(":")
-            by_duration = prefix == "by_duration" and bool(colon) and _DURATION.fullmatch(duration)
+            by_duration = prefix == "by_duration" and bool(colon) and _matches(_DURATION, duration)
             if text not in ("latest", "earliest") and not by_duration:
                 allowed = "latest, earliest, or by_duration: and a duration such as PT1H30M"
                 raise _refusal(setting, text, f"has to be {allowed}")
         case "address counts":
             for pair in filter(None, text.split(",")):
                 address, colon, count = pair.rpartition(":")
-                if not (address.strip() and colon and _INTEGER.fullmatch(count.strip())):
+                if not (address.strip() and colon and _matches(_INTEGER, count.strip())):
                     raise _refusal(setting, text, "has to be a list of address:count")
         case other:
             raise AssertionError(f"{setting.name} has the unknown form {other}")
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return re.fullmatch(pattern, text, re.ASCII) is not None
 
 
 def _refusal(setting: Setting, text: str, reason: str) -> SettingError:

@@ -3,7 +3,7 @@
 import re
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_SEPARATOR = re.compile(r"(?:[^\\=:\s]|\\.)*")
+_NAME = r"(?:[^\\=:\s]|\\.)*"
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -14,7 +14,7 @@ def parse_properties(text: str) -> dict[str, str]:
     """
     settings: dict[str, str] = {}
     for line in _logical_lines(text):
-        match = _SEPARATOR.match(line)
+        match = re.match(_NAME, line)
         assert match is not None
         name, rest = line[: match.end()], line[match.end() :].lstrip(" \t\f")
         if rest[:1] in ("=", ":"):
