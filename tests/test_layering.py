@@ -26,7 +26,8 @@ LAYERS = [
 CORES = {
     "wire", "group", "log/validate", "log/producer_state", "log/epochs", "log/aborted",
     "log/retention", "log/compaction", "coordinator/shard", "coordinator/records", "meta/image",
-    "meta/changes", "meta/controller", "meta/placement", "meta/election", "api/fetch_session",
+    "meta/changes", "meta/controller", "meta/events", "meta/names", "meta/alter_configs",
+    "meta/placement", "meta/election", "api/fetch_session",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""
