@@ -26,7 +26,7 @@ DOCUMENT = REPOSITORY / "docs" / "compatibility.md"
 _TOOL_VERSIONS = (KAFKA_4, KAFKA_3_9)
 
 #: Test id (what stands in brackets) -> passed.
-_outcomes: dict[str, bool] = {}
+outcomes: dict[str, bool] = {}
 
 _INTRODUCTION = """# Compatibility
 
@@ -45,22 +45,23 @@ def collect(report: pytest.TestReport) -> None:
     if found is None or report.skipped:
         return
     if report.when == "call":
-        _outcomes[found[1]] = _outcomes.get(found[1], True) and report.passed
+        outcomes[found[1]] = outcomes.get(found[1], True) and report.passed
     elif report.failed:
-        _outcomes[found[1]] = False
+        outcomes[found[1]] = False
 
 
 def write_if_complete() -> None:
     """Write the document if every cell was run, and against kafkalite."""
     if os.environ.get("KAFKALITE_COMPAT_BOOTSTRAP") or os.environ.get("KAFKALITE_COMPAT_BROKER"):
         return
-    if not _outcomes or not _expected() <= _outcomes.keys():
+    if not outcomes or not expected() <= outcomes.keys():
         return
     DOCUMENT.parent.mkdir(exist_ok=True)
     DOCUMENT.write_text(render(), encoding="utf-8")
 
 
-def _expected() -> set[str]:
+def expected() -> set[str]:
+    """Return the test ids of all cells that are to be run."""
     scenarios = {
         f"{scenario.id}-{client.id}"
         for scenario in SCENARIOS
@@ -72,7 +73,7 @@ def _expected() -> set[str]:
 
 
 def _mark(test_id: str) -> str:
-    return "✓" if _outcomes[test_id] else "✗"
+    return "✓" if outcomes[test_id] else "✗"
 
 
 def render() -> str:

@@ -30,11 +30,11 @@ def check_same(sent: Sequence[Mapping[str, Any]], read: Sequence[ConsumedRecord]
     assert [record.headers for record in read] == expected
 
 
-@scenario("uncompressed", codec="none")
-@scenario("gzip", "codec:gzip", codec="gzip")
-@scenario("snappy", "codec:snappy", codec="snappy")
-@scenario("lz4", "codec:lz4", codec="lz4")
 @scenario("zstd", "codec:zstd", codec="zstd")
+@scenario("lz4", "codec:lz4", codec="lz4")
+@scenario("snappy", "codec:snappy", codec="snappy")
+@scenario("gzip", "codec:gzip", codec="gzip")
+@scenario("uncompressed", codec="none")
 def batches_are_stored_as_compressed(bench: Bench, codec: str) -> None:
     topic = bench.topic()
     sent = [
@@ -72,10 +72,10 @@ def header_values_may_be_null(bench: Bench) -> None:
     check_same(sent, bench.driver.consume(topic, {0: "earliest"}, 1))
 
 
-@scenario("null key", key=None, value=b"value")
-@scenario("null value", "null_value", key=b"key", value=None)
-@scenario("null key and value", "null_key_and_value", key=None, value=None)
 @scenario("0-byte key and value", "empty_key_and_value", key=b"", value=b"")
+@scenario("null key and value", "null_key_and_value", key=None, value=None)
+@scenario("null value", "null_value", key=b"key", value=None)
+@scenario("null key", key=None, value=b"value")
 def null_is_not_empty(bench: Bench, key: bytes | None, value: bytes | None) -> None:
     topic = bench.topic()
     sent = [{"partition": 0, "key": key, "value": value}]
@@ -161,9 +161,9 @@ def idempotent_batches_carry_a_sequence(bench: Bench) -> None:
         check_same(sent[partition * 150 : (partition + 1) * 150], read)
 
 
-@scenario("acks=0", "acks0", acks="0")
-@scenario("acks=1", acks="1")
 @scenario("acks=all", acks="all")
+@scenario("acks=1", acks="1")
+@scenario("acks=0", "acks0", acks="0")
 def every_kind_of_acks_stores(bench: Bench, acks: str) -> None:
     topic = bench.topic()
     sent = [{"partition": 0, "value": b"%d" % i} for i in range(20)]
