@@ -136,6 +136,28 @@ class TestArchive:
         run(topic, max_records_per_batch=50)
         assert values(archived()) == numbered(200)
 
+    def test_keeps_running_until_interrupted(self, topics, spark, bootstrap, tmp_path):
+        topic = topics.create()
+        topics.fill(topic, 10)
+        job = ArchiveJob(
+            bootstrap=bootstrap,
+            output=str(tmp_path / "archive"),
+            topics=(topic,),
+            every_seconds=0.2,
+        )
+        seen = []
+
+        def watch(progress):
+            if progress.records == 10 and not seen:
+                seen.append(progress.batches)
+                topics.fill(topic, 10, first=10)
+            if progress.records == 20:
+                raise KeyboardInterrupt
+
+        done = archive(spark, job, watch)
+        assert (done.records, done.end_offsets) == (20, {topic: {0: 20}})
+        assert values(read_archive(spark, job.output)) == numbered(20)
+
     def test_lost_records_stop_it_unless_allowed(self, topics, run, archived):
         topic = topics.create()
         topics.fill(topic, 10)
