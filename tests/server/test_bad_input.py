@@ -5,9 +5,7 @@ nothing, and what is stored stays as it is.
 """
 
 import random
-import socket
 import struct
-from contextlib import closing
 
 import pytest
 
@@ -15,7 +13,7 @@ from kafkalite.api import HANDLERS
 from kafkalite.testing import Broker
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode
-from kafkalite.wire.header import decode_response_header, encode_request_header
+from kafkalite.wire.header import encode_request_header
 from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersionsRequest
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest
 from kafkalite.wire.messages.produce import (
@@ -25,9 +23,9 @@ from kafkalite.wire.messages.produce import (
     TopicProduceData,
 )
 from kafkalite.wire.records import Record, build_batch
+from tests.raw_client import RawClient, encoded
 
 TOPIC = "victim"
-TIMEOUT_S = 10
 MAX_REQUEST_BYTES = 200_000
 FUZZ_ROUNDS = 3_000
 PRODUCE_VERSION = 9
@@ -45,64 +43,16 @@ def broker():
         yield running
 
 
-class Client:
-    """A socket that speaks frames."""
-
-    def __init__(self, broker):
-        self.socket = socket.create_connection(("127.0.0.1", broker.port), TIMEOUT_S)
-
-    def close(self):
-        self.socket.close()
-
-    def send(self, data):
-        self.socket.sendall(data)
-
-    def send_frame(self, body):
-        self.send(struct.pack(">i", len(body)) + body)
-
-    def receive(self):
-        """Return the next frame; None when the broker closed the connection."""
-        head = self._exactly(4)
-        return None if head is None else self._exactly(int.from_bytes(head, "big"))
-
-    def is_closed(self):
-        try:
-            return self.receive() is None
-        except ConnectionResetError:
-            return True
-
-    def _exactly(self, count):
-        data = b""
-        while len(data) < count:
-            more = self.socket.recv(count - len(data))
-            if not more:
-                return None
-            data += more
-        return data
-
-    def ask(self, api, version, request):
-        self.send_frame(encoded(api, version, request))
-        frame = self.receive()
-        assert frame is not None, f"{api.key.name} v{version}: closed instead of answered"
-        _, position = decode_response_header(api, version, frame)
-        return api.decode_response(version, frame, position)
-
-
-def encoded(api, version, request):
-    header = encode_request_header(api, version, correlation_id=7, client_id="bad")
-    return header + b"".join(map(bytes, api.encode_request(version, request)))
-
-
 @pytest.fixture
 def client(broker):
-    with closing(Client(broker)) as one:
+    with RawClient(broker) as one:
         yield one
 
 
 @pytest.fixture
 def bystander(broker):
     """A good client that was there before, and must be served after."""
-    with closing(Client(broker)) as one:
+    with RawClient(broker) as one:
         assert_served(one)
         yield one
         assert_served(one)
@@ -143,7 +93,7 @@ def test_torn_frame_is_forgotten_with_its_connection(client, bystander):
 
 def test_announced_but_never_sent_frames_do_not_use_up_memory(broker, bystander):
     """Ten clients announce more than queued.max.request.bytes together, and send nothing."""
-    clients = [Client(broker) for _ in range(10)]
+    clients = [RawClient(broker) for _ in range(10)]
     for one in clients:
         one.send(struct.pack(">i", MAX_REQUEST_BYTES) + bytes(70_000))
     assert_served(bystander)
@@ -275,7 +225,7 @@ def test_mutated_requests_harm_nobody(broker, bystander):
         if int.from_bytes(frame[:2], "big") not in (ApiKey.DELETE_TOPICS, ApiKey.DELETE_RECORDS)
     ]
     chance = random.Random(20240)
-    one = Client(broker)
+    one = RawClient(broker)
     one.socket.settimeout(0.5)
     for round_ in range(FUZZ_ROUNDS):
         frame = mutated(chance.choice(harmless), chance)
@@ -286,7 +236,7 @@ def test_mutated_requests_harm_nobody(broker, bystander):
         except (TimeoutError, OSError):
             pass
         one.close()
-        one = Client(broker)
+        one = RawClient(broker)
         one.socket.settimeout(0.05)
         if round_ % 100 == 0:
             assert_served(bystander)
