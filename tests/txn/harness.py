@@ -19,7 +19,8 @@ from kafkalite.txn.events import (
     VerifyPartitions,
 )
 from kafkalite.txn.records import TransactionRecordCodec
-from kafkalite.txn.shard import TransactionSettings, TransactionShard
+from kafkalite.txn.settings import TransactionSettings
+from kafkalite.txn.shard import TransactionShard
 from kafkalite.txn.states import LEGAL_PREDECESSORS, TransactionState
 from kafkalite.txn.transactions import V1, V2, ProducerIdentity
 from kafkalite.types import TopicPartition
