@@ -1,6 +1,10 @@
-"""`python -m benchmarks [NAME...]`: run the measurements and print one table."""
+"""`python -m benchmarks [NAME...]`: run the measurements of kafkalite alone, print one table.
+
+`python -m benchmarks compare [ROW...]` measures side by side with Apache Kafka.
+"""
 
 import json
+import sys
 from collections.abc import Callable
 
 import click
@@ -45,4 +49,8 @@ def main(names: tuple[str, ...], as_json: bool) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["compare"]:
+        from benchmarks.compare.command import main as compare
+
+        compare(sys.argv[2:], prog_name="python -m benchmarks compare")
     main()

@@ -1,0 +1,1 @@
+"""kafkalite and Apache Kafka side by side: `python -m benchmarks compare`."""

@@ -1,0 +1,213 @@
+"""The two brokers under measurement, each a process of its own, and what the kernel says."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Self
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.process import RawClient
+from compat_tests.apache_kafka import KAFKA_4, ApacheBroker
+
+KAFKALITE, APACHE = "kafkalite", "Apache Kafka"
+APACHE_JVM_OPTIONS = ("-Xms1g", "-Xmx1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+"""As `kafka-server-start.sh` of the distribution has them, in short."""
+APACHE_SETTINGS = {
+    # Back to the distribution's defaults from what suits tests.
+    "offsets.topic.num.partitions": 50,
+    "transaction.state.log.num.partitions": 50,
+    "log.cleaner.dedupe.buffer.size": 134217728,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 10000,
+    "group.initial.rebalance.delay.ms": 0,
+}
+TOPIC_SETTINGS = {"file.delete.delay.ms": "1000"}
+"""Deleted records leave the page cache before the disk has to take them."""
+READY_SECONDS = 120
+
+
+class BrokerUnderTest:
+    """One broker; `with` starts it. Its data stay in a temporary directory until the end."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="kafkalite-compare-", ignore_cleanup_errors=True
+        )
+        self.folder = Path(self._folder.name)
+        self.port = 0
+        self._topics = 0
+        self._admin: AdminClient | None = None
+
+    @property
+    def pid(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> Self:
+        raise NotImplementedError
+
+    def stop(self, *, kill: bool = False) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._folder.cleanup()
+
+    def start_seconds(self) -> float:
+        """Start on the existing data; return the time until a Metadata request is answered."""
+        began = time.perf_counter()
+        self.start()
+        wait_for_reply(self.port, began + READY_SECONDS)
+        return time.perf_counter() - began
+
+    # --- Topics ----------------------------------------------------------------------------------
+
+    @property
+    def admin(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        return self._admin
+
+    def create_topic(self, partitions: int) -> str:
+        """Create a topic of a fresh name; return when each partition has a leader."""
+        self._topics += 1
+        name = f"measured-{self._topics}"
+        new = NewTopic(name, partitions, 1, config=dict(TOPIC_SETTINGS))
+        self.admin.create_topics([new])[name].result(60)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            topic = self.admin.list_topics(name, timeout=10).topics[name]
+            found = topic.partitions.values()
+            if len(found) == partitions and all(p.leader >= 0 for p in found):
+                return name
+            time.sleep(0.02)
+        raise TimeoutError(f"{self.name}: no leaders for {name}")
+
+    def delete_topic(self, name: str) -> None:
+        self.admin.delete_topics([name])[name].result(60)
+
+    # --- What the kernel says --------------------------------------------------------------------
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far, of all threads."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def forget_peak(self) -> None:
+        """Begin the peak of resident memory anew."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def peak_bytes(self) -> int:
+        return self._status("VmHWM")
+
+    def resident_bytes(self) -> int:
+        return self._status("VmRSS")
+
+    def _status(self, name: str) -> int:
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+        raise KeyError(name)
+
+
+class Kafkalite(BrokerUnderTest):
+    """`kafkalite serve` with its defaults."""
+
+    name = KAFKALITE
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> Self:
+        command = [sys.executable, "-m", "kafkalite", "serve", "--listen", f"127.0.0.1:{self.port}"]
+        root = str(Path(__file__).parent.parent.parent)
+        with open(self.folder / "broker.log", "ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--data-dir", str(self.folder / "data")],
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": root},
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().decode()
+        assert line.startswith("kafkalite ready: "), line
+        self.port = int(line.split("bootstrap=")[1].split()[0].rpartition(":")[2])
+        return self
+
+    def stop(self, *, kill: bool = False) -> None:
+        if self._process is None:
+            return
+        if kill:
+            self._process.kill()
+        else:
+            self._process.terminate()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+
+
+class Apache(BrokerUnderTest):
+    """Apache Kafka, one KRaft node, 1 GB heap."""
+
+    name = APACHE
+    version = KAFKA_4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._broker: ApacheBroker | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._broker is not None
+        assert self._broker.process is not None
+        return self._broker.process.pid
+
+    def start(self) -> Self:
+        self._broker = self._broker or ApacheBroker(
+            config=APACHE_SETTINGS,
+            data_dir=self.folder / "data",
+            jvm_options=APACHE_JVM_OPTIONS,
+        )
+        self._broker.start(READY_SECONDS)
+        self.port = self._broker.wanted_port = self._broker.port
+        return self
+
+    def stop(self, *, kill: bool = False) -> None:
+        if self._broker is not None:
+            self._broker.stop(kill=kill)
+
+
+def wait_for_reply(port: int, deadline: float) -> None:
+    """Ask for metadata until it is answered; `deadline` is of `time.perf_counter`."""
+    while True:
+        try:
+            client = RawClient(("127.0.0.1", port))
+            try:
+                client.ask()
+            finally:
+                client.close()
+        except (OSError, AssertionError):
+            if time.perf_counter() > deadline:
+                raise
+            time.sleep(0.005)
+        else:
+            return

@@ -1,0 +1,124 @@
+"""`python -m benchmarks compare`: rows, profiles, and where the results go."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from tqdm import tqdm
+
+from benchmarks import machine
+from benchmarks.compare import bare_loops, rows, startup
+from benchmarks.compare.brokers import Apache, BrokerUnderTest, Kafkalite
+from benchmarks.compare.measure import Case, Outcome, run_case, summary
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+ROWS: dict[str, tuple[str, Callable[[float], list[Case]]]] = {
+    "producers": ("1", rows.producers),
+    "consumers": ("2", rows.consumers),
+    "together": ("3", rows.together),
+    "latency": ("5", rows.latency),
+    "requests": ("6", rows.small_requests),
+    "limits": ("7", rows.limits),
+    "scale": ("8", rows.scale),
+}
+START = "start"
+QUICK_FACTOR, QUICK_RUNS, QUICK_WARM_UP = 0.5, 3, 0.4
+FULL_FACTOR, FULL_RUNS, FULL_WARM_UP = 2.5, 5, 0.4
+LIMIT_SECONDS = 3
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice([*ROWS, START]))
+@click.option("--quick", is_flag=True, help="Fewer and shorter runs: minutes instead of an hour.")
+@click.option("--factor", type=float, help="Length of a run instead of the profile's.")
+@click.option("--runs", type=int, help="Runs instead of the profile's.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Where results go.")
+@click.option("--keep", is_flag=True, help="Keep the other rows that the file has.")
+@click.option("--deadline", type=float, help="Begin no case after so many seconds.")
+def main(
+    names: tuple[str, ...],
+    quick: bool,
+    factor: float | None,
+    runs: int | None,
+    json_path: Path | None,
+    keep: bool,
+    deadline: float | None,
+) -> None:
+    """Measure kafkalite and Apache Kafka side by side, and write docs/performance.md."""
+    from benchmarks.compare import report
+
+    factor = factor or (QUICK_FACTOR if quick else FULL_FACTOR)
+    runs = runs or (QUICK_RUNS if quick else FULL_RUNS)
+    warm_up = QUICK_WARM_UP if quick else FULL_WARM_UP
+    json_path = json_path or DOCS / "performance.json"
+    results = {
+        "machine": machine.describe(),
+        "peer": f"Apache Kafka {Apache.version}",
+        "when": time.strftime("%Y-%m-%d"),
+        "profile": "quick" if quick else "full",
+        "runs": runs,
+        "lines": [],
+        "failures": [],
+    }
+    ends = time.monotonic() + deadline if deadline else None
+    outcomes = list(_outcomes(names or (*ROWS, START), factor, runs, warm_up, ends))
+    for outcome in outcomes:
+        if outcome.failure:
+            results["failures"].append([outcome.row, outcome.case.name, outcome.failure])
+        results["lines"] += summary(outcome)
+    if keep and json_path.exists():
+        old = json.loads(json_path.read_text())
+        done = {line["row"] for line in results["lines"]}
+        results["lines"] += [line for line in old["lines"] if line["row"] not in done]
+        results["failures"] += [one for one in old["failures"] if one[0] not in done]
+        results["lines"].sort(key=lambda line: line["row"])
+    json_path.write_text(json.dumps(results, indent=1) + "\n")
+    report.write(json_path, DOCS if json_path.parent == DOCS else json_path.parent)
+    click.echo(report.table(results))
+
+
+def _outcomes(
+    names: tuple[str, ...], factor: float, runs: int, warm_up: float, ends: float | None
+) -> list[Outcome]:
+    found: list[Outcome] = []
+    wanted = [name for name in names if name in ROWS]
+    if wanted:
+        with Kafkalite() as ours, Apache() as theirs:
+            for name in wanted:
+                found += _row(name, (ours, theirs), factor, runs, warm_up, ends)
+    if START in names and (ends is None or time.monotonic() < ends):
+        found += startup.measure(factor, runs)
+    return found
+
+
+def _row(
+    name: str,
+    brokers: tuple[BrokerUnderTest, ...],
+    factor: float,
+    runs: int,
+    warm_up: float,
+    ends: float | None,
+) -> list[Outcome]:
+    number, make = ROWS[name]
+    cases, found = make(factor), []
+    for case in tqdm(cases, desc=name, leave=False, disable=None):
+        if ends is not None and time.monotonic() > ends:
+            outcome = Outcome(number, case, failure="no time left")
+        else:
+            try:
+                outcome = run_case(number, case, brokers, runs=runs, warm_up_scale=warm_up)
+            except Exception as error:  # one case must not cost the rest of a long run
+                outcome = Outcome(number, case, failure=f"{type(error).__name__}: {error}")
+        for line in summary(outcome):
+            ratio = f"  x{line['ratio']:.2f}" if line["ratio"] else ""
+            what = f"{line['case']}: {line['metric']} {line['broker']}"
+            tqdm.write(f"{number}  {what} {line['median']:,.3f} {line['unit']}{ratio}")
+        if outcome.failure:
+            tqdm.write(f"{number}  {case.name}: {outcome.failure}")
+        found.append(outcome)
+    if name == "limits":
+        with bare_loops.scratch() as folder:
+            bare_loops.measure(folder, cases, found, LIMIT_SECONDS * factor)
+    return found
