@@ -9,8 +9,8 @@ import trio
 class MemoryBudget:
     """A count of bytes lent out, with a limit; -1 means no limit, as in Kafka.
 
-    A request larger than the whole limit is let in when it is alone, so that a small limit slows
-    a broker down but never stops a client for good (Kafka's memory pool does the same).
+    A request is let in while anything is left, however large it is, so that requests of all sizes
+    get their turn: the limit may be passed by one request (as in Kafka's SimpleMemoryPool).
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -24,10 +24,11 @@ class MemoryBudget:
         return self._used_bytes
 
     async def reserve(self, size_bytes: int) -> None:
-        """Wait until `size_bytes` fit, and take them. No deadline: the client's own runs."""
-        while self._limit_bytes >= 0 and (
-            self._used_bytes and self._used_bytes + size_bytes > self._limit_bytes
-        ):
+        """Wait until anything is left, and take `size_bytes`.
+
+        No deadline of its own: a client that waits too long is idle, and closed for that.
+        """
+        while size_bytes and 0 <= self._limit_bytes <= self._used_bytes:
             await self._freed.wait()
         self._used_bytes += size_bytes
 

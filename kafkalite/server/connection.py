@@ -17,6 +17,9 @@ logger = logging.getLogger("kafkalite.server")
 OUTPUT_MAX_BYTES = 256 * 1024
 """Answers to pipelined requests are gathered up to here before they are sent together."""
 
+TURN_MAX_MS = 10
+"""A connection whose requests came together lets others have their turn after so long."""
+
 
 class PeerClosed(Exception):
     """The client closed while its request was waiting."""
@@ -47,8 +50,8 @@ class Connection:
         self._output: list[Chunk] = []
         self._output_bytes = 0
         self._reserved_bytes = 0
-        self.last_active_ms = context.now_ms
-        """Wall clock of the last byte or answer; who closes idle connections reads it."""
+        self._active_ms = context.services.clock.monotonic_ms()
+        self._sent_bytes = 0
         self.is_busy = False
         """A request is waiting for its answer."""
 
@@ -58,9 +61,11 @@ class Connection:
         Only an assertion, which means that the broker's own state is wrong, gets out of here.
         """
         try:
-            await self._serve()
-        except (MalformedMessage, CloseConnection) as error:
-            logger.warning("closing connection from %s: %s", self._peer, error)
+            try:
+                await self._serve()
+            except (MalformedMessage, CloseConnection) as error:
+                logger.warning("closing connection from %s: %s", self._peer, error)
+                await self._flush()  # what was asked before is answered (rule 9)
         except PeerClosed:
             logger.debug("%s went away while it waited", self._peer)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
@@ -74,6 +79,16 @@ class Connection:
             self._budget.release(self._reserved_bytes)
             self._context.services.groups.on_disconnect(self._context.connection_id)
 
+    def active_ms(self, now_ms: int) -> int:
+        """Return when (monotonic) bytes came, or the client last took some of what is sent.
+
+        The latter is noticed here: `now_ms` is returned where it happened since the last call.
+        """
+        if self._transport.sent_bytes != self._sent_bytes:
+            self._sent_bytes = self._transport.sent_bytes
+            self._active_ms = now_ms
+        return self._active_ms
+
     @property
     def _peer(self) -> str:
         host, port = self._context.peer_address
@@ -82,19 +97,27 @@ class Connection:
     async def _serve(self) -> None:
         context, clock = self._context, self._context.services.clock
         next_frame, admit = self._framer.next_frame, self._dispatcher.admit
+        turn_end_ms = 0
         while True:
             frame = next_frame()
             if frame is None:
                 await self._flush()
                 if not await self._receive():
                     return
-                context.now_ms = self.last_active_ms = clock.wall_ms()
+                context.now_ms = clock.wall_ms()
+                self._active_ms = clock.monotonic_ms()
+                turn_end_ms = self._active_ms + TURN_MAX_MS
                 continue
+            if clock.monotonic_ms() >= turn_end_ms:
+                await self._flush()
+                await trio.lowlevel.checkpoint()
+                turn_end_ms = clock.monotonic_ms() + TURN_MAX_MS
             exchange = admit(frame, context)
             if isinstance(exchange.result, Pending):
                 await self._flush()
                 await self._finish(exchange, exchange.result)
-                context.now_ms = self.last_active_ms = clock.wall_ms()
+                context.now_ms = clock.wall_ms()
+                self._active_ms = clock.monotonic_ms()
             chunks = self._dispatcher.encode(exchange)
             self._output += chunks
             self._output_bytes += sum(map(len, chunks))
@@ -110,15 +133,17 @@ class Connection:
     async def _receive(self) -> bool:
         """Read more bytes into the framer; False when the client is done.
 
-        A frame of its own buffer counts against the budget from when it begins to fill until the
-        next is read, which is after its answer left.
+        A frame with a buffer of its own counts against the budget from when its size is known
+        until the next is read, which is after its answer left. It counts whole from the beginning:
+        frames that wait for memory with half of them here could all wait for each other.
         """
         framer = self._framer
-        if framer.held_bytes != self._reserved_bytes:
+        wanted_bytes = framer.large_frame_bytes
+        if wanted_bytes != self._reserved_bytes:
             self._budget.release(self._reserved_bytes)
             self._reserved_bytes = 0
-            await self._budget.reserve(framer.held_bytes)
-            self._reserved_bytes = framer.held_bytes
+            await self._budget.reserve(wanted_bytes)
+            self._reserved_bytes = wanted_bytes
         count = await self._transport.receive_into(framer.buffer())
         framer.received(count)
         return count > 0

@@ -1,6 +1,7 @@
 """From a request frame to an answer: the checks that every API shares, made once."""
 
 import logging
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -101,12 +102,22 @@ class Dispatcher:
         return exchange.handler.refuse(exchange.request, error, context)
 
     def encode(self, exchange: Exchange) -> list[Chunk]:
-        """Return the answer's bytes with their size in front; empty if there is to be none."""
+        """Return the answer's bytes with their size in front; empty if there is to be none.
+
+        Raises:
+            CloseConnection: the answer does not fit the version that was asked in. A name of bytes
+                that are no UTF-8 is longer when it is echoed, and may be too long for its field.
+        """
         if isinstance(exchange.result, NoResponse):
             return []
         assert not isinstance(exchange.result, Pending)
         api, header = exchange.handler.api, exchange.header
-        chunks = cast("list[Chunk]", api.encode_response(header.api_version, exchange.result))
+        try:
+            chunks = cast("list[Chunk]", api.encode_response(header.api_version, exchange.result))
+        except struct.error as error:
+            raise CloseConnection(
+                f"{api.key.name} v{header.api_version}: the answer does not fit: {error}"
+            ) from error
         prefix = encode_response_header(
             api, header.api_version, correlation_id=header.correlation_id
         )

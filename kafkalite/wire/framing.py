@@ -41,6 +41,11 @@ class Framer:
         self._lent: memoryview | None = None
 
     @property
+    def large_frame_bytes(self) -> int:
+        """Size of the frame in progress, if it has a buffer of its own; else 0."""
+        return 0 if self._own is None else self._own_size
+
+    @property
     def held_bytes(self) -> int:
         """Memory of the frame in progress, if it has a buffer of its own; else 0."""
         return 0 if self._own is None else len(self._own)

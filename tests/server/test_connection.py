@@ -8,8 +8,9 @@ import trio
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler, Pending
+from kafkalite.server import connection
 from kafkalite.server.budget import MemoryBudget
-from kafkalite.server.connection import Connection
+from kafkalite.server.connection import TURN_MAX_MS, Connection
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.framing import Framer
@@ -29,6 +30,7 @@ class MemoryTransport:
     def __init__(self):
         self.send_channel, self.receive_channel = trio.open_memory_channel(100)
         self.sends = []
+        self.sent_bytes = 0
         self.unread = b""
         self.peer_closed = trio.Event()
         self.closed = False
@@ -53,6 +55,7 @@ class MemoryTransport:
     async def send(self, chunks):
         await trio.lowlevel.checkpoint()
         self.sends.append(b"".join(map(bytes, chunks)))
+        self.sent_bytes += len(self.sends[-1])
 
     async def wait_peer_closed(self):
         await self.peer_closed.wait()
@@ -65,9 +68,12 @@ class MemoryTransport:
 class Harness:
     def __init__(self, admit, *, budget=-1):
         self.transport = MemoryTransport()
+        self.now_ms = 1234
         self.disconnected = []
         groups = SimpleNamespace(on_disconnect=self.disconnected.append)
-        clock = SimpleNamespace(wall_ms=lambda: 1234)
+        clock = SimpleNamespace(
+            wall_ms=lambda: self.now_ms, monotonic_ms=lambda: self.now_ms - 1_000
+        )
         self.context = RequestContext(
             services=SimpleNamespace(groups=groups, clock=clock),
             connection_id=5,
@@ -299,16 +305,215 @@ async def test_handler_may_close_the_connection():
 
 async def test_large_frame_waits_for_its_share_of_memory(autojump_clock):
     harness = Harness(accept, budget=100_000)
-    await harness.budget.reserve(90_000)
+    await harness.budget.reserve(100_000)
     big = (500_000).to_bytes(4, "big") + bytes(500_000)
     harness.transport.put(big[:100_000])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(harness.connection.run)
         await trio.sleep(1)
-        assert harness.budget.used_bytes == 90_000
-        harness.budget.release(90_000)
+        assert harness.budget.used_bytes == 100_000
+        harness.budget.release(100_000)
         await trio.sleep(1)
         assert harness.budget.used_bytes == 500_000
         harness.transport.put(big[100_000:])
         await trio.sleep(1)
     assert harness.budget.used_bytes == 0
+
+
+@pytest.mark.parametrize("ends", ["bad frame", "handler"])
+async def test_what_was_asked_before_a_connection_is_closed_is_answered(ends):
+    """Rule A9: answers leave in the order of requests, whatever comes after them."""
+
+    def admit(harness, request):
+        if request.group_id == "last":
+            raise CloseConnection("so it is")
+        return HeartbeatResponse()
+
+    harness = Harness(admit)
+    last = b"\xff\xff\xff\xff" if ends == "bad frame" else harness.heartbeat("last")
+    harness.transport.put(harness.heartbeat("g", correlation_id=3) + last)
+    await harness.connection.run()
+    assert harness.answers() == [(3, 0)]
+    assert harness.transport.closed
+
+
+async def test_answer_that_does_not_fit_its_version_closes_the_connection_with_one_line(caplog):
+    """A name that is echoed may be longer in UTF-8 than the bytes that it was read from."""
+    harness = Harness(lambda harness, request: HeartbeatResponse(error_code=1 << 20))
+    harness.transport.put(harness.heartbeat("g"))
+    with caplog.at_level(logging.WARNING):
+        await harness.connection.run()
+    assert harness.transport.sends == []
+    (record,) = caplog.records
+    assert "HEARTBEAT v4" in record.message
+    assert "127.0.0.1:50000" in record.message
+    assert record.exc_info is None
+
+
+async def test_others_have_their_turn_between_requests_that_came_together():
+    """Goal: no client keeps all others waiting by sending many requests in one go."""
+    others_turn = []
+
+    def admit(harness, request):
+        harness.now_ms += TURN_MAX_MS
+        harness.seen.append(len(others_turn))
+        return HeartbeatResponse()
+
+    async def other():
+        while True:
+            others_turn.append(None)
+            await trio.lowlevel.checkpoint()
+
+    harness = Harness(admit)
+    harness.transport.put(b"".join(harness.heartbeat("g", correlation_id=i) for i in range(5)))
+    harness.transport.put_eof()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        await harness.connection.run()
+        nursery.cancel_scope.cancel()
+    assert sorted(set(harness.seen)) == harness.seen
+    assert harness.answers() == [(i, 0) for i in range(5)]
+
+
+async def test_bytes_of_a_large_frame_are_counted_before_they_come():
+    """`queued.max.request.bytes`: what is announced will be sent, and then there is no way back."""
+    harness = Harness(accept, budget=100_000)
+    harness.transport.put((900_000).to_bytes(4, "big") + bytes(100))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(harness.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        assert harness.budget.used_bytes == 900_000
+        nursery.cancel_scope.cancel()
+    assert harness.budget.used_bytes == 0
+
+
+class TestCancellation:
+    """Each await of a connection, cancelled: it is closed, and nothing is left of it."""
+
+    @staticmethod
+    async def run_and_cancel(harness):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(harness.connection.run)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        assert harness.transport.closed
+        assert harness.disconnected == [5]
+        assert harness.budget.used_bytes == 0
+
+    async def test_while_it_waits_for_bytes(self):
+        harness = Harness(accept)
+        harness.transport.put(harness.heartbeat("g"))
+        await self.run_and_cancel(harness)
+        assert harness.answers() == [(1, 0)]
+
+    async def test_while_it_waits_for_memory(self):
+        harness = Harness(accept, budget=1)
+        await harness.budget.reserve(1)
+        harness.transport.put((900_000).to_bytes(4, "big") + bytes(100))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(harness.connection.run)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        assert harness.transport.closed
+        assert harness.budget.used_bytes == 1
+
+    async def test_while_it_sends(self):
+        async def send(chunks):
+            await trio.sleep_forever()
+
+        harness = Harness(accept)
+        harness.transport.send = send
+        harness.transport.put(harness.heartbeat("g"))
+        await self.run_and_cancel(harness)
+        assert harness.seen == ["g"]
+
+    async def test_while_a_request_waits(self):
+        left = []
+
+        def admit(harness, request):
+            async def wait():
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    left.append(request.group_id)
+
+            return Pending(wait)
+
+        harness = Harness(admit)
+        harness.transport.put(harness.heartbeat("g"))
+        await self.run_and_cancel(harness)
+        assert left == ["g"]
+        assert harness.transport.sends == []
+
+    async def test_between_requests_that_came_together(self):
+        def admit(harness, request):
+            harness.seen.append(request.group_id)
+            harness.now_ms += TURN_MAX_MS
+            scope.cancel()
+            return HeartbeatResponse()
+
+        harness = Harness(admit)
+        harness.transport.send = harness.transport.sends.append
+        harness.transport.put(harness.heartbeat("a") + harness.heartbeat("b"))
+        with trio.CancelScope() as scope:
+            await harness.connection.run()
+        assert harness.seen == ["a"]
+        assert harness.transport.closed
+
+
+async def test_broken_invariant_in_a_wait_gets_out():
+    def admit(harness, request):
+        async def wait():
+            await trio.lowlevel.checkpoint()
+            raise AssertionError("state is wrong")
+
+        return Pending(wait)
+
+    harness = Harness(admit)
+    harness.transport.put(harness.heartbeat("g"))
+    with pytest.raises(AssertionError, match="state is wrong"):
+        await harness.connection.run()
+    assert harness.transport.closed
+
+
+async def test_unexpected_error_of_the_connection_is_logged_and_closes_it(caplog):
+    harness = Harness(lambda harness, request: 1 / 0)
+    harness.connection._dispatcher.refuse = None
+    harness.transport.put(harness.heartbeat("g"))
+    await harness.connection.run()
+    assert "TypeError" in caplog.text
+    assert harness.transport.closed
+
+
+async def test_lost_connection_is_no_news(caplog):
+    async def send(chunks):
+        await trio.lowlevel.checkpoint()
+        raise BrokenPipeError
+
+    harness = Harness(accept)
+    harness.transport.send = send
+    harness.transport.put(harness.heartbeat("g"))
+    with caplog.at_level(logging.INFO):
+        await harness.connection.run()
+    assert caplog.records == []
+    assert harness.transport.closed
+
+
+async def test_answers_are_sent_when_many_have_gathered(monkeypatch):
+    """What waits to be sent is bounded, however much is asked at once."""
+    monkeypatch.setattr(connection, "OUTPUT_MAX_BYTES", 40)
+    harness = Harness(accept)
+    harness.transport.put(b"".join(harness.heartbeat("g") for _ in range(10)))
+    harness.transport.put_eof()
+    await harness.connection.run()
+    assert [len(data) for data in harness.transport.sends] == [48, 48, 48, 16]
+    assert len(harness.answers()) == 10
+
+
+async def test_reader_that_is_slow_is_not_idle():
+    """Rule A15: bytes that leave are signs of life as well as bytes that come."""
+    harness = Harness(accept)
+    assert harness.connection.active_ms(10_000) == harness.now_ms - 1_000
+    harness.transport.sent_bytes += 1
+    assert harness.connection.active_ms(11_000) == 11_000
+    assert harness.connection.active_ms(12_000) == 11_000
