@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Self
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from benchmarks.process import RawClient
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker
@@ -80,19 +81,27 @@ class BrokerUnderTest:
         return self._admin
 
     def create_topic(self, partitions: int) -> str:
-        """Create a topic of a fresh name; return when each partition has a leader."""
+        """Create a topic of a fresh name; return when each partition's leader answers."""
         self._topics += 1
         name = f"measured-{self._topics}"
         new = NewTopic(name, partitions, 1, config=dict(TOPIC_SETTINGS))
         self.admin.create_topics([new])[name].result(60)
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            topic = self.admin.list_topics(name, timeout=10).topics[name]
-            found = topic.partitions.values()
-            if len(found) == partitions and all(p.leader >= 0 for p in found):
+        while True:
+            try:
+                self.end_offset(name, partitions)
+            except KafkaException:  # Apache's metadata names leaders that do not know of it yet
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+            else:
                 return name
-            time.sleep(0.02)
-        raise TimeoutError(f"{self.name}: no leaders for {name}")
+
+    def end_offset(self, topic: str, partitions: int) -> int:
+        """Sum of the end offsets."""
+        asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
+        answers = self.admin.list_offsets(asked, request_timeout=10)
+        return sum(f.result(30).offset for f in answers.values())
 
     def delete_topic(self, name: str) -> None:
         self.admin.delete_topics([name])[name].result(60)

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import OffsetSpec
-
 from benchmarks.compare import loads
 from benchmarks.compare.brokers import BrokerUnderTest
 from benchmarks.compare.loads import RECORD_BYTES
@@ -28,16 +25,10 @@ def fresh_topic(
     try:
         yield topic
         if expected:
-            stored = end_offset(broker, topic, partitions)
+            stored = broker.end_offset(topic, partitions)
             assert stored == expected[0], f"{stored} records stored, {expected[0]} sent"
     finally:
         broker.delete_topic(topic)
-
-
-def end_offset(broker: BrokerUnderTest, topic: str, partitions: int) -> int:
-    """Sum of the end offsets."""
-    asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
-    return sum(f.result(30).offset for f in broker.admin.list_offsets(asked).values())
 
 
 class Stored:
@@ -62,7 +53,7 @@ class Stored:
                 for _ in range(8)
                 for p in range(self.partitions)
             ]
-            while end_offset(broker, topic, self.partitions) < wanted:
+            while broker.end_offset(topic, self.partitions) < wanted:
                 loads.send_frames(broker.port, frames, connections=1, depth=4, seconds=0.2)
         return self._topics[broker]
 
@@ -241,7 +232,7 @@ def _requests(
             broker.port, frames, connections=connections, depth=depth, seconds=seconds * scale
         )
         count = int(done["answers"]) * records
-        stored = end_offset(broker, topic, partitions)
+        stored = broker.end_offset(topic, partitions)
         assert stored == count, f"{stored} records stored, {count} acknowledged"
     rate = done["answers"] / done["seconds"]
     return Sample(
@@ -291,7 +282,7 @@ def limits(factor: float) -> list[Case]:
                 broker.port, frames, connections=1, depth=2, seconds=seconds * scale
             )
             count = int(done["answers"]) * records
-            stored = end_offset(broker, topic, 1)
+            stored = broker.end_offset(topic, 1)
             assert stored == count, f"{stored} records stored, {count} acknowledged"
         return limit_sample(done["answers"], records, len(batch), done)
 

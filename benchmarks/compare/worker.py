@@ -119,6 +119,10 @@ def latency(
         times.append(time.perf_counter_ns() - struct.unpack_from(">q", message.value())[0])
 
     warm_up = max(50, count // 10)
+    for _ in range(50):  # both ends are connected before the clock counts
+        send()
+        take()
+    times.clear()
     cpu = _cpu()
     if rate == 0:
         for _ in range(warm_up + count):

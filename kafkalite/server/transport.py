@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import trio
@@ -20,6 +21,7 @@ GATHER_MAX_BYTES = 256 * 1024
 get in memory, and the rest stays in the files."""
 
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
+TCP_NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 
 
 class Transport(Protocol):
@@ -52,6 +54,11 @@ class SocketTransport:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
+        if TCP_NOTSENT_LOWAT is not None:
+            # trio lets 16 KiB wait unsent. sendfile corks what is not its last 64 KiB, finds that
+            # more is waiting than may, and nothing moves until the kernel's timer after 200 ms.
+            with suppress(OSError):  # not a TCP socket
+                sock.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0)
         self.local_address: tuple[str, int] = sock.getsockname()[:2]
         self.peer_address: tuple[str, int] = sock.getpeername()[:2]
         self.sent_bytes = 0

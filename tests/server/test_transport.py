@@ -71,6 +71,17 @@ async def sent_and_received(transport, client, chunks):
     return expected == received
 
 
+def test_as_much_may_wait_unsent_as_the_system_allows():
+    # With the 16 KiB that trio sets, each large region stalled for 200 ms.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        server, _ = listener.accept()
+    with client, server:
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2**14)
+        SocketTransport(server)
+        assert server.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT) == 0
+
+
 def test_addresses_are_those_of_both_ends(transport, client):
     assert transport.local_address == client.getpeername()
     assert transport.peer_address == client.getsockname()
