@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 _READY = re.compile(r"kafkalite ready: bootstrap=(\S+) ")
 
 
+def is_kafkalite() -> bool:
+    """Tell whether the broker under test is this project's own."""
+    names = ("KAFKALITE_COMPAT_BOOTSTRAP", "KAFKALITE_COMPAT_BROKER")
+    return not any(os.environ.get(name) for name in names)
+
+
 @contextlib.contextmanager
 def compat_broker() -> Iterator[str]:
     """Yield ``host:port`` of the broker under test; stops what it started."""

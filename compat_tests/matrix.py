@@ -8,12 +8,12 @@ kafkalite.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
 import kafkalite
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4
+from compat_tests.broker import is_kafkalite
 from compat_tests.clients import all_clients
 from compat_tests.driver import REPOSITORY
 from compat_tests.kafka_tools.scenarios import TOOL_SCENARIOS
@@ -52,9 +52,7 @@ def collect(report: pytest.TestReport) -> None:
 
 def write_if_complete() -> None:
     """Write the document if every cell was run, and against kafkalite."""
-    if os.environ.get("KAFKALITE_COMPAT_BOOTSTRAP") or os.environ.get("KAFKALITE_COMPAT_BROKER"):
-        return
-    if not outcomes or not expected() <= outcomes.keys():
+    if not is_kafkalite() or not outcomes or not expected() <= outcomes.keys():
         return
     DOCUMENT.parent.mkdir(exist_ok=True)
     DOCUMENT.write_text(render(), encoding="utf-8")

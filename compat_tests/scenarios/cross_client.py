@@ -34,7 +34,9 @@ def every_other_client_reads_the_same(bench: Bench) -> None:
                 "headers": [("codec", codec.encode()), ("i", b"%d" % (i // 5))],
             }
             sent.append(record | ({"timestamp": 1_700_000_000_000 + i} if timed else {}))
-        check_sent(bench.driver.produce(topic, sent, codec=codec))
+        # Several batches: without a sequence a retried one could come after its successor.
+        idempotent = bench.client.reason_against(["idempotence"]) is None
+        check_sent(bench.driver.produce(topic, sent, codec=codec, idempotence=idempotent))
         sent_by_codec.append(sent)
     for reader in all_clients():
         driver = bench.driver_of(reader)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from compat_tests.broker import is_kafkalite
 from compat_tests.clients import Client, all_clients
+from compat_tests.driver import ClientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,11 +33,27 @@ class Bench:
     driver_of: Callable[[Client], Driver]
     _members: list[Member] = field(default_factory=list)
 
+    @property
+    def against_oracle(self) -> bool:
+        """Whether the broker is not kafkalite, which does at once what others do in a moment."""
+        return not is_kafkalite()
+
     def topic(self, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
         """Create a topic of a fresh name through the helper."""
         name = self.name()
         self.helper.call("create_topic", topic=name, partitions=partitions, configs=configs or {})
+        wait_until(lambda: self.has_topic(name))
         return name
+
+    def has_topic(self, name: str) -> bool:
+        """Tell whether the helper is told of this topic."""
+        try:
+            self.helper.call("describe_topic", topic=name)
+        except ClientError as error:
+            if error.code != "UNKNOWN_TOPIC_OR_PARTITION":
+                raise
+            return False
+        return True
 
     def name(self) -> str:
         """Return a name that nothing has."""
@@ -55,6 +74,13 @@ class Bench:
         """Close the members that a scenario left open."""
         for member in self._members:
             member.close()
+
+
+def wait_until(condition: Callable[[], bool], timeout: float = 10.0) -> None:
+    """Ask again until it holds; for what Apache's brokers do a moment after they answered."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "did not come true"
 
 
 @dataclass(frozen=True, kw_only=True)
