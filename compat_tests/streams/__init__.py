@@ -1,0 +1,1 @@
+"""Kafka Streams applications with exactly-once processing, killed and restarted under load."""

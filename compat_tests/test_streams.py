@@ -1,0 +1,62 @@
+"""Kafka Streams with exactly-once processing: killed, with its broker, it commits what it must."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4
+from compat_tests.conftest import skip_or_fail
+from compat_tests.streams.brokers import restartable_broker
+from compat_tests.streams.run import Fault, Run
+from compat_tests.streams.source import Feeder, create_topics, read_lines
+from compat_tests.toolchains import MissingToolchain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: In one worker of pytest-xdist: each is a Java machine and a broker for half a minute.
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("streams")]
+
+FAULTS = (
+    Fault.APPLICATION_KILLED,
+    Fault.BROKER_KILLED,
+    Fault.BOTH_KILLED,
+    Fault.BROKER_KILLED,
+    Fault.APPLICATION_KILLED,
+)
+LINES_PER_S = 100
+#: Committed before each fault, so that every fault meets an application at work.
+UPDATES_BETWEEN_FAULTS = 700
+WAIT_S = 60
+
+
+@pytest.mark.parametrize("version", [KAFKA_4, KAFKA_3_9])
+def test_output_is_that_of_an_undisturbed_run(version: str, tmp_path: Path) -> None:
+    """The text is written while the faults happen, and read once more by a run without any."""
+    numbers = random.Random()
+    try:
+        with restartable_broker(tmp_path) as broker:
+            create_topics(broker.bootstrap, "lines", partitions=3)
+            feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
+            feeder.start()
+            disturbed = Run(version=version, broker=broker, folder=tmp_path, source="lines")
+            with disturbed, disturbed.tail() as tail:
+                disturbed.start()
+                for fault in FAULTS:
+                    if broker.may_be_killed or fault is Fault.APPLICATION_KILLED:
+                        tail.read_more(UPDATES_BETWEEN_FAULTS + numbers.randrange(300), WAIT_S)
+                        disturbed.strike(fault, numbers)
+                feeder.stop()
+                lines = read_lines(broker.bootstrap, "lines")
+                updates = disturbed.finish(tail, lines, WAIT_S)
+            undisturbed = Run(version=version, broker=broker, folder=tmp_path, source="lines")
+            with undisturbed, undisturbed.tail() as tail:
+                undisturbed.start()
+                assert undisturbed.finish(tail, lines, WAIT_S) == updates
+            failures = undisturbed.applications[0].failures
+            assert not failures, failures
+    except MissingToolchain as missing:
+        skip_or_fail(str(missing))
