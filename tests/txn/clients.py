@@ -257,6 +257,31 @@ class Producer:
         self.end(commit=False)
 
 
+def produce(broker, version, partitions, *, transactional_id="tx"):
+    """Produce batches by (topic, partition); return the codes."""
+    topics = {}
+    for (topic, index), records in partitions.items():
+        data = PartitionProduceData(index=index, records=records)
+        topics.setdefault(topic, []).append(data)
+    answer = broker.ask(
+        "PRODUCE",
+        version,
+        ProduceRequest(
+            transactional_id=transactional_id,
+            acks=-1,
+            timeout_ms=1000,
+            topic_data=[
+                TopicProduceData(name=topic, partition_data=data) for topic, data in topics.items()
+            ],
+        ),
+    )
+    return {
+        (topic.name, partition.index): ErrorCode(partition.error_code)
+        for topic in answer.responses
+        for partition in topic.partition_responses
+    }
+
+
 def fetch(broker, topic, index, *, offset=0, committed=True, version=11):
     """Fetch once; return the partition's part of the answer."""
     answer = broker.ask(
