@@ -66,7 +66,8 @@ def consume(
         }
     )
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
-    cpu, began, got = _cpu(), time.perf_counter(), 0
+    assert consumer.consume(1, timeout=20), "nothing came"
+    cpu, began, got = _cpu(), time.perf_counter(), 1
     while got < count:
         messages = consumer.consume(10_000, timeout=10)
         assert messages, f"nothing came after {got} of {count} records"
