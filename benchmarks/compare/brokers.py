@@ -86,22 +86,24 @@ class BrokerUnderTest:
         name = f"measured-{self._topics}"
         new = NewTopic(name, partitions, 1, config=dict(TOPIC_SETTINGS))
         self.admin.create_topics([new])[name].result(60)
+        self.end_offset(name, partitions)
+        return name
+
+    def end_offset(self, topic: str, partitions: int) -> int:
+        """Sum of the end offsets.
+
+        Apache's metadata names leaders that do not know of it yet: asked again for a minute.
+        """
+        asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
         deadline = time.monotonic() + 60
         while True:
             try:
-                self.end_offset(name, partitions)
-            except KafkaException:  # Apache's metadata names leaders that do not know of it yet
+                answers = self.admin.list_offsets(asked, request_timeout=10)
+                return sum(f.result(30).offset for f in answers.values())
+            except KafkaException:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
-            else:
-                return name
-
-    def end_offset(self, topic: str, partitions: int) -> int:
-        """Sum of the end offsets."""
-        asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
-        answers = self.admin.list_offsets(asked, request_timeout=10)
-        return sum(f.result(30).offset for f in answers.values())
 
     def delete_topic(self, name: str) -> None:
         self.admin.delete_topics([name])[name].result(60)

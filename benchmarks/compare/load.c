@@ -46,6 +46,7 @@ typedef struct {
     size_t head_filled;
     int64_t answer_left; /* bytes of the answer to come; -1: size not known yet */
     int64_t offset;
+    int is_served; /* it has had an answer */
 } Connection;
 
 static char *frames;
@@ -54,9 +55,10 @@ static int frame_count;
 static int depth, draining, stopping;
 static int offset_at, records_at;
 static int64_t batch_bytes, batch_records, end_offset;
-static int epoll;
+static int epoll, connections;
 static uint64_t *latencies;
-static uint64_t answers, bytes_in, bytes_out, records_in, record_bytes_in;
+static int served, measuring;
+static uint64_t began_ns, all_answers, answers, bytes_in, bytes_out, records_in, record_bytes_in;
 
 static void fail(const char *what) {
     fprintf(stderr, "%s: %s\n", what, errno ? strerror(errno) : "unexpected");
@@ -134,6 +136,9 @@ static void answered(Connection *c) {
     if (answers < LATENCIES_MAX) latencies[answers] = now_ns() - c->began[c->first % DEPTH_MAX];
     c->first++;
     answers++;
+    all_answers++;
+    served += !c->is_served;
+    c->is_served = 1;
     c->unanswered--;
     if (draining) {
         uint32_t size;
@@ -147,6 +152,11 @@ static void answered(Connection *c) {
     }
     c->head_filled = 0;
     c->answer_left = -1;
+    if (!measuring && served == connections) { /* the clock begins when all are connected */
+        measuring = 1;
+        began_ns = now_ns();
+        answers = bytes_in = bytes_out = records_in = record_bytes_in = 0;
+    }
 }
 
 static void take(Connection *c, const char *data, size_t count) {
@@ -228,7 +238,8 @@ int main(int argc, char **argv) {
     Connection *all = calloc((size_t)count, sizeof(Connection));
     open_all(all, count, argv[2], argv[3]);
 
-    uint64_t began = now_ns(), end = began + (uint64_t)(seconds * 1e9), ended = end;
+    uint64_t ended = 0, length = (uint64_t)(seconds * 1e9);
+    connections = count;
     for (int i = 0; i < count; i++) send_more(&all[i]);
     int waiting = 1;
     while (waiting) {
@@ -249,7 +260,7 @@ int main(int argc, char **argv) {
             send_more(c);
         }
         uint64_t at = now_ns();
-        if (at >= end) {
+        if (measuring && at >= began_ns + length) {
             stopping = 1;
             ended = at;
             waiting = 0;
@@ -260,10 +271,11 @@ int main(int argc, char **argv) {
     getrusage(RUSAGE_SELF, &used);
     uint64_t kept = answers < LATENCIES_MAX ? answers : LATENCIES_MAX;
     qsort(latencies, kept, sizeof(uint64_t), by_value);
-    printf("{\"answers\": %llu, \"seconds\": %.6f, \"bytes_in\": %llu, \"bytes_out\": %llu, "
+    printf("{\"all_answers\": %llu, \"answers\": %llu, \"seconds\": %.6f, \"bytes_in\": %llu, \"bytes_out\": %llu, "
            "\"records_in\": %llu, \"record_bytes_in\": %llu, \"cpu\": %.4f, "
            "\"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f}\n",
-           (unsigned long long)answers, (double)(ended - began) / 1e9,
+           (unsigned long long)all_answers, (unsigned long long)answers,
+           (double)(ended - began_ns) / 1e9,
            (unsigned long long)bytes_in, (unsigned long long)bytes_out,
            (unsigned long long)records_in, (unsigned long long)record_bytes_in,
            (double)used.ru_utime.tv_sec + (double)used.ru_utime.tv_usec / 1e6 +

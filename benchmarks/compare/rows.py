@@ -231,7 +231,7 @@ def _requests(
         done = loads.send_frames(
             broker.port, frames, connections=connections, depth=depth, seconds=seconds * scale
         )
-        count = int(done["answers"]) * records
+        count = int(done["all_answers"]) * records
         stored = broker.end_offset(topic, partitions)
         assert stored == count, f"{stored} records stored, {count} acknowledged"
     rate = done["answers"] / done["seconds"]
@@ -281,7 +281,7 @@ def limits(factor: float) -> list[Case]:
             done = loads.send_frames(
                 broker.port, frames, connections=1, depth=2, seconds=seconds * scale
             )
-            count = int(done["answers"]) * records
+            count = int(done["all_answers"]) * records
             stored = broker.end_offset(topic, 1)
             assert stored == count, f"{stored} records stored, {count} acknowledged"
         return limit_sample(done["answers"], records, len(batch), done)
