@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from compat_tests.scenarios import admin, cross_client, errors, groups, offsets, records
+from compat_tests.scenarios import (
+    admin,
+    cross_client,
+    errors,
+    groups,
+    offsets,
+    records,
+    transactions,
+)
 from compat_tests.scenarios.registry import SCENARIOS, Bench, Scenario
 
 __all__ = [
@@ -15,4 +23,5 @@ __all__ = [
     "groups",
     "offsets",
     "records",
+    "transactions",
 ]
