@@ -10,10 +10,10 @@ from pathlib import Path
 
 from benchmarks.compare import loads
 from benchmarks.compare.bare import HEAD_BYTES
+from benchmarks.compare.brokers import BARE
 from benchmarks.compare.measure import Case, Outcome, Sample
 from benchmarks.compare.rows import FETCH_BYTES, LIMIT_RECORDS, limit_sample
 
-BARE = "bare loop"
 FILE_BYTES = 400 << 20
 
 

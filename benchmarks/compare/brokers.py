@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from benchmarks.process import RawClient
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker
 
-KAFKALITE, APACHE = "kafkalite", "Apache Kafka"
+KAFKALITE, APACHE, BARE = "kafkalite", "Apache Kafka", "bare loop"
 APACHE_JVM_OPTIONS = ("-Xms1g", "-Xmx1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 """As `kafka-server-start.sh` of the distribution has them, in short."""
 APACHE_SETTINGS = {

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from benchmarks.compare.brokers import KAFKALITE, BrokerUnderTest
+from benchmarks.compare.brokers import APACHE, BARE, KAFKALITE, BrokerUnderTest
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ def summary(outcome: Outcome) -> list[dict[str, object]]:
         }
         for name, median in medians.items():
             values, samples = outcome.values(name, metric.name), outcome.samples[name]
-            peer = [other for other in medians if other != name]
+            peer, bare = medians.get(APACHE), medians.get(BARE)
             lines.append(
                 {
                     "row": outcome.row,
@@ -112,9 +112,8 @@ def summary(outcome: Outcome) -> list[dict[str, object]]:
                     "median": median,
                     "minimum": min(values),
                     "maximum": max(values),
-                    "ratio": median / medians[peer[0]]
-                    if name == KAFKALITE and peer and medians[peer[0]]
-                    else None,
+                    "ratio": median / peer if name == KAFKALITE and peer else None,
+                    "of_bare": median / bare if name != BARE and bare else None,
                     "seconds": statistics.median(s.seconds for s in samples),
                     "broker_cpu": statistics.median(s.broker_cpu for s in samples),
                     "client_cpu": statistics.median(s.client_cpu for s in samples),

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.compare.bare_loops import BARE
-from benchmarks.compare.brokers import APACHE, KAFKALITE
+from benchmarks.compare.brokers import APACHE, BARE, KAFKALITE
 
 ROW_TITLES = {
     "1": "Producers",
@@ -33,20 +32,21 @@ not with those of another.
 
 **Machine.** {machine}.
 
-**Brokers.** kafkalite with its defaults, and {peer} (one KRaft node, 1 GB heap, the settings of its
-distribution), on the same disk with the same topic settings, both without fsync as both have it by
-default. Both run all the time; load goes to one of them.
+**Brokers.** kafkalite with its defaults, and {peer} (one KRaft node, 1 GB heap, the
+settings of its distribution), on the same disk with the same topic settings, both without fsync
+as both have it by default. Both run all the time; load goes to one of them.
 
 **Method.** One warm-up, then {runs} runs, in turn (A B, B A, ...); {profile}
 The ratio is kafkalite's median divided by Apache Kafka's. `CPU` is the broker's processor time
 divided by the time of the load (1.0 is one core), `client CPU` the load generator's; where the two
 together come near the number of cores the machine is the limit, where the client alone comes near
 its own limit the client is. `peak` is the most resident memory of the broker during the runs.
-A producer's run counts only if the end offsets say that every record is stored.
+Where there is a bare loop, it shows what this machine can do without any broker, and the shares
+of it are given. A producer's run counts only if the end offsets say that all records are stored.
 """
 QUICK = (
-    "this is the **quick** profile, with runs of one to three seconds instead of five runs that "
-    "are five times as long. Differences below about 10 % mean nothing."
+    "this is the **quick**\nprofile, with runs of one to three seconds instead of five runs that are "
+    "five times as long.\nDifferences below about 10 % mean nothing."
 )
 
 
@@ -124,6 +124,8 @@ def _line(line: dict[str, Any]) -> str:
     target = line["target"]
     if ratio and target is not None:
         ratio += f" ({'≥' if line['more_is_better'] else '≤'} {target:.2f})"
+    if line["of_bare"] is not None:
+        ratio += f" {line['of_bare']:.0%} of bare"
     per_gb = cpu / line["byte_count"] * 1e9 if line["byte_count"] else None
     cells = [
         line["case"],
