@@ -30,7 +30,7 @@ from kafkalite.meta.kraft import KraftMetadata, merge, read_kraft_metadata
 from kafkalite.meta.local import METADATA_FILE, LocalStore
 from kafkalite.meta.runner import FoundLog, MetadataRunner
 from kafkalite.server.dispatch import Dispatcher
-from kafkalite.server.listeners import ConnectionServer
+from kafkalite.server.listeners import BindError, ConnectionServer
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import transaction_settings
 from kafkalite.txn.shard import TransactionShards
@@ -154,7 +154,7 @@ class Broker:
             await self._serve(task_status)
         except BaseException as error:
             # After a bug nobody knows what the logs' memory is worth: the next start recovers.
-            stopped_cleanly = _is_cancellation(error)
+            stopped_cleanly = isinstance(error, BindError) or _is_cancellation(error)
             raise
         finally:
             metadata.close()
@@ -164,6 +164,15 @@ class Broker:
         services = self.services
         connections = ConnectionServer(services, self._dispatcher)
         self._ports = await connections.bind(self.config.listeners)
+        try:
+            await self._serve_on(connections, task_status)
+        finally:
+            connections.close()
+
+    async def _serve_on(
+        self, connections: ConnectionServer, task_status: "trio.TaskStatus[Broker]"
+    ) -> None:
+        services = self.services
         await services.metadata.register(self._ports)
         services.replicas.load(services.metadata.image)
         services.metadata.subscribe(self._on_changes)
