@@ -395,6 +395,7 @@ class TestCommandLine:
         topics.fill(topic, 10)
         program = "from kafkalite.pipeline.cli import pipeline; pipeline()"
         command = [sys.executable, "-c", program, "audit", topic, "--bootstrap", bootstrap]
+        command += ["--spark-conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout.endswith("10 records in 1 partitions, 0 findings\n")
