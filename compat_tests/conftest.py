@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 # Before anything imports them, which is why the imports below are late.
-pytest.register_assert_rewrite("compat_tests.scenarios", "compat_tests.kafka_tools.scenarios")
+pytest.register_assert_rewrite("compat_tests.scenarios", "compat_tests.kafka_tools")
 
 from compat_tests import matrix  # noqa: E402
 from compat_tests.broker import compat_broker  # noqa: E402
