@@ -29,7 +29,6 @@ CLIENTS = [
             "admin": "the driver makes 3.x's admin calls, which had other names",
             "acks0": "reports success and never writes the request",
             "group:cooperative": "eager rebalances only",
-            "group:static": "group.instance.id came with 3.0",
         },
     ),
 ]

@@ -25,6 +25,18 @@ def installed_version() -> str:
     return found[1] if found else "unknown"
 
 
+_NOT_ADMINISTRATED = (
+    "admin:topics",
+    "admin:create_partitions",
+    "admin:configs",
+    "admin:describe_group",
+    "admin:list_groups",
+    "admin:delete_group",
+    "admin:alter_group_offsets",
+    "admin:delete_group_offsets",
+    "admin:delete_records",
+)
+
 CLIENTS = [
     Client(
         name="kcat",
@@ -39,7 +51,9 @@ CLIENTS = [
             "null_key_and_value": "an empty line is no record to it",
             "empty_key_and_value": "an empty line is no record to it",
             "group:commit": "commits only what it has printed",
-            "admin": "no admin calls but metadata and offsets",
+            **dict.fromkeys(_NOT_ADMINISTRATED, "no admin calls but metadata and offsets"),
+            "admin:cluster_id": "does not tell it",
+            "admin:max_timestamp": "looks offsets up by time only",
         },
     )
 ]
