@@ -140,7 +140,7 @@ def _append(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or later"
             )
         if records[CODEC_POSITION] & TRANSACTIONAL:
-            _check_transactional(partition, request, refused, context)
+            _check_transactional(partition, records, request, refused, context)
         info = partition.append(records, now_ms=context.now_ms)
     except KafkaError as error:
         return _failed(data.index, error)
@@ -165,9 +165,10 @@ def _check_transaction(
     for topic in request.topic_data:
         for data in topic.partition_data:
             batch = data.records
-            found = transactional_producer(batch) if isinstance(batch, memoryview) else None
-            if found is None:
+            written = transactional_producer(batch) if isinstance(batch, memoryview) else None
+            if written is None:
                 continue
+            found, _ = written
             try:
                 partition = _partition(topic, data.index, context)
             except KafkaError:
@@ -193,7 +194,11 @@ def _check_transaction(
 
 
 def _check_transactional(
-    partition: Partition, request: ProduceRequest, refused: Refusals, context: RequestContext
+    partition: Partition,
+    batch: memoryview,
+    request: ProduceRequest,
+    refused: Refusals,
+    context: RequestContext,
 ) -> None:
     """Refuse a transactional batch that its coordinator does not vouch for.
 
@@ -207,19 +212,25 @@ def _check_transactional(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             f"{partition.topic_partition}: transactional records without a transactional id",
         )
-    error = refused.get(partition.topic_partition)
+    name = partition.topic_partition
+    put_off = context.services.transactions.put_off
+    error = refused.get(name)
     if error is None:
+        if put_off and (written := transactional_producer(batch)) is not None:
+            put_off.check(name, *written)
         return
-    is_unknown_to_client = (
+    if error.code not in UNAVAILABLE and error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+        raise error
+    if (written := transactional_producer(batch)) is not None:
+        put_off.note(name, *written)
+    if (
         error.code is ErrorCode.CONCURRENT_TRANSACTIONS
-        and context.api_version < FIRST_VERSION_THAT_ADDS_PARTITIONS
+        and context.api_version >= FIRST_VERSION_THAT_ADDS_PARTITIONS
+    ):
+        raise error
+    raise KafkaError(
+        ErrorCode.NOT_ENOUGH_REPLICAS, f"{name}: the transaction could not be verified: {error}"
     )
-    if error.code in UNAVAILABLE or is_unknown_to_client:
-        error = KafkaError(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"{partition.topic_partition}: the transaction could not be verified: {error}",
-        )
-    raise error
 
 
 def _partition(topic: TopicProduceData, index: int, context: RequestContext) -> Partition:

@@ -58,7 +58,6 @@ FIRST_INIT_WITH_PRODUCER_FENCED = 4
 FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 """Of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn."""
 FIRST_ADD_WITH_SEVERAL_TRANSACTIONS = 4
-FIRST_ADD_WITH_TRANSACTION_ABORTABLE = 5
 FIRST_END_OF_SECOND_PROTOCOL = 5
 
 Codes = dict[TopicPartition, ErrorCode]
@@ -191,12 +190,9 @@ def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
     answer = context.services.transactions.ask(transaction.transactional_id, event)
 
     def convert(codes: Codes | None) -> AddPartitionsToTxnResult:
-        if codes is None:
-            codes = dict.fromkeys(partitions, ErrorCode.NONE)
-        if context.api_version < FIRST_ADD_WITH_TRANSACTION_ABORTABLE:
-            for tp in [tp for tp, code in codes.items() if code is not ErrorCode.NONE]:
-                codes[tp] = ErrorCode.INVALID_TXN_STATE
-        return _result(transaction, codes)
+        # Also v4 is told TRANSACTION_ABORTABLE, by Kafka too: it is brokers that ask, and they say
+        # to their clients what these know.
+        return _result(transaction, codes or dict.fromkeys(partitions, ErrorCode.NONE))
 
     return converted(answer, convert)
 

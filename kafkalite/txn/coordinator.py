@@ -9,6 +9,7 @@ from kafkalite.clock import Clock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.txn.events import SendMarkers
 from kafkalite.txn.markers import FindPartition, MarkerSender, MarkerWriter
+from kafkalite.txn.put_off import PutOff
 from kafkalite.types import TRANSACTION_STATE_TOPIC, TopicPartition
 
 
@@ -17,6 +18,7 @@ class TransactionCoordinator:
 
     Attributes:
         markers: writes markers to partitions of this broker, also for other coordinators.
+        put_off: batches that have to come again before their successors may.
     """
 
     def __init__(
@@ -36,7 +38,8 @@ class TransactionCoordinator:
             exists: whether the cluster has a partition at all.
         """
         self._runtime = runtime
-        self.markers = MarkerWriter(runtime, find_partition, clock)
+        self.put_off = PutOff()
+        self.markers = MarkerWriter(runtime, find_partition, clock, self.put_off)
         self._sender = MarkerSender(
             runtime, self.markers, find_partition=find_partition, exists=exists
         )

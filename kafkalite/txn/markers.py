@@ -18,6 +18,7 @@ from kafkalite.coordinator.slot import Parked
 from kafkalite.isr.partition import Partition
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.txn.events import MarkersWritten, SendMarkers
+from kafkalite.txn.put_off import PutOff
 from kafkalite.txn.transactions import EPOCH_MAX, V2, ProducerIdentity
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -45,9 +46,14 @@ class MarkerWriter:
     """Appends markers to partitions that this broker leads."""
 
     def __init__(
-        self, runtime: CoordinatorRuntime, find_partition: FindPartition, clock: Clock
+        self,
+        runtime: CoordinatorRuntime,
+        find_partition: FindPartition,
+        clock: Clock,
+        put_off: PutOff,
     ) -> None:
         self._runtime = runtime
+        self._put_off = put_off
         self._find_partition = find_partition
         self._clock = clock
 
@@ -74,6 +80,7 @@ class MarkerWriter:
         partition = self.partition(topic_partition)
         _check_is_of_this_transaction(partition, marker)
         producer_id, producer_epoch = marker.producer
+        self._put_off.forget(topic_partition, producer_id)
         if topic_partition.topic == CONSUMER_OFFSETS_TOPIC:
             return self._runtime.end_transaction(
                 topic_partition,

@@ -307,17 +307,17 @@ def end(
 def fence_and_abort(current: Transaction, now_ms: int) -> Transaction:
     """Return an open transaction as the coordinator ends it: for a timeout or a new producer.
 
-    Two epochs on: one to fence the producer, and one as with every transaction of V2. With a single
-    one, its EndTxn would be taken for a retry, and it would go on with the epoch it is answered.
+    By the rules of V2, whatever its producer speaks, as Kafka 4 does: with the next epoch, which
+    fences it. A producer of V2 that aborts the transaction itself meanwhile takes its abort for
+    done, and so it is; one that commits is refused.
     """
-    fence_epoch = min(current.producer_epoch + 1, EPOCH_MAX)
     return _prepared(
         current,
         now_ms,
         committed=False,
         client_version=V2,
-        producer_epoch=min(fence_epoch + 1, EPOCH_MAX),
-        last_producer_epoch=fence_epoch,
+        producer_epoch=min(current.producer_epoch + 1, EPOCH_MAX),
+        last_producer_epoch=current.producer_epoch,
         next_producer_id=NO_PRODUCER_ID,
     )
 
@@ -352,7 +352,10 @@ def _check_end(current: Transaction, producer: ProducerIdentity) -> bool:
     if is_overflown:
         return True
     _check_producer_id(current, producer)
-    is_bumped = epoch + 1 == current.producer_epoch
+    # The very last epoch is the coordinator's own: no retry is answered with it.
+    is_bumped = epoch + 1 == current.producer_epoch < EPOCH_MAX or (
+        state.is_prepared and epoch + 1 == current.producer_epoch
+    )
     if state.is_prepared or state.is_complete:
         if is_bumped:
             return True

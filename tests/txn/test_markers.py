@@ -111,7 +111,7 @@ class TestAgain:
             broker.advance(5000)
         else:
             Producer(broker).init()
-        assert markers_of(broker, "out") == [(1000, 2, False, 0)]
+        assert markers_of(broker, "out") == [(1000, 1, False, 0)]
         assert is_stable(broker, "out")
 
     def test_what_is_sent_again_takes_the_place_of_what_was_sent(self, broker):

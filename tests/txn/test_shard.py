@@ -131,18 +131,25 @@ class TestTimeout:
         harness.advance(1)
         assert harness.state() is TransactionState.COMPLETE_ABORT
         (markers,) = harness.sent
-        assert (markers.committed, markers.producer) == (False, (1000, 2))
+        assert (markers.committed, markers.producer) == (False, (1000, 1))
         assert harness.add(producer, A) is ErrorCode.PRODUCER_FENCED
 
-    @pytest.mark.parametrize("version", [V1, V2])
-    def test_its_producer_learns_of_it_when_it_ends_the_transaction(self, harness, version):
-        """An abort must not pass for a retry either: the producer has to begin anew."""
+    @pytest.mark.parametrize(
+        ("version", "commit", "abort"),
+        [
+            (V1, ErrorCode.PRODUCER_FENCED, ErrorCode.PRODUCER_FENCED),
+            (V2, ErrorCode.INVALID_TXN_STATE, ErrorCode.NONE),
+        ],
+    )
+    def test_its_producer_learns_of_it_when_it_ends_the_transaction(
+        self, harness, version, commit, abort
+    ):
+        """In the second protocol an abort passes for a retry, and is done indeed."""
         producer = harness.reach(TransactionState.ONGOING, version=version)
         harness.advance(TIMEOUT_MS)
-        for committed in (True, False):
-            refusal = harness.end_code(producer, committed=committed, version=version)
-            assert refusal is ErrorCode.PRODUCER_FENCED
-        assert harness.init() == (1000, 3)
+        assert harness.end_code(producer, committed=True, version=version) is commit
+        assert harness.end_code(producer, committed=False, version=version) is abort
+        assert harness.init() == (1000, 2)
 
     def test_more_partitions_do_not_prolong_it(self, harness):
         producer = harness.reach(TransactionState.ONGOING)

@@ -64,11 +64,11 @@ class TestNextProducer:
         assert harness.state() is TransactionState.COMPLETE_ABORT
         (markers,) = harness.sent
         assert (markers.committed, markers.partitions) == (False, [A])
-        assert markers.producer == (1000, 2)
+        assert markers.producer == (1000, 1)
+        assert harness.init() == (1000, 2)
         for committed in (True, False):
             refusal = harness.end_code(zombie, committed=committed, version=version)
             assert refusal is ErrorCode.PRODUCER_FENCED
-        assert harness.init() == (1000, 3)
 
     def test_settings_of_the_new_producer_hold(self, harness):
         harness.init(timeout_ms=5000)
@@ -191,9 +191,19 @@ class TestEpochsRunOut:
         producer = set_epoch(harness, epoch)
         harness.add(producer, A)
         assert harness.init_code() is ErrorCode.CONCURRENT_TRANSACTIONS
-        assert harness.transaction().producer_epoch == EPOCH_MAX
+        assert harness.transaction().producer_epoch == epoch + 1
         assert harness.add(producer, A) is ErrorCode.PRODUCER_FENCED
         assert harness.init() == (1001, 0)
+
+    def test_nobody_is_given_the_coordinators_own_epoch(self, harness):
+        """Not even a producer that takes its abort for done (rule 122)."""
+        harness.init()
+        producer = set_epoch(harness, LAST_EPOCH)
+        harness.add(producer, A, version=V2)
+        harness.advance(TIMEOUT_MS)
+        assert harness.transaction().producer_epoch == EPOCH_MAX
+        refusal = harness.end_code(producer, committed=False, version=V2)
+        assert refusal is ErrorCode.PRODUCER_FENCED
 
     def test_second_protocol_goes_on_with_a_new_producer_id(self, harness):
         harness.init()
