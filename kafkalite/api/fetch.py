@@ -16,8 +16,7 @@ import trio
 from kafkalite.api.context import RequestContext
 from kafkalite.api.fetch_session import CachedPartition, FetchPlan
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead
-from kafkalite.types import ZERO_UUID
+from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead, Watcher
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
     FETCH,
@@ -38,16 +37,16 @@ Results = list[tuple[CachedPartition, PartitionData]]
 
 def admit(request: FetchRequest, context: RequestContext) -> FetchResponse | Pending:
     """Answer at once if there is enough to send, else when there is (rule 70)."""
+    isolation = _isolation(request.isolation_level)
     plan = context.services.fetch_sessions.plan(
         request,
         by_topic_id=context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS,
         now_ms=context.now_ms,
     )
-    isolation = _isolation(request.isolation_level)
     results, enough = _read(plan, request, isolation, context)
     if enough or request.max_wait_ms <= 0 or not plan.partitions:
         return _response(plan, results)
-    return Pending(partial(_wait, plan, request, isolation, context))
+    return Pending(partial(_wait, plan, request, isolation, context, results))
 
 
 def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) -> FetchResponse:
@@ -66,39 +65,112 @@ def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) ->
     )
 
 
-class _Wakeup:
-    """An event that can be used again: set by a partition that moved."""
+class _Parked:
+    """A fetch that waits: how many bytes there are for it, kept up to date.
 
-    __slots__ = ("event",)
+    Only what moved is looked at again, so that a fetch of a thousand partitions costs no more at
+    each append to one of them than a fetch of that one.
+    """
 
-    def __init__(self) -> None:
-        self.event = trio.Event()
+    __slots__ = (
+        "_context",
+        "_event",
+        "_isolation",
+        "_moved",
+        "_sizes",
+        "_watched",
+        "is_urgent",
+        "size",
+    )
 
-    def set(self) -> None:
-        self.event.set()
+    def __init__(
+        self, results: Results, isolation: IsolationLevel, context: RequestContext
+    ) -> None:
+        self._context = context
+        self._isolation = isolation
+        self._sizes = [len(data.records or b"") for _, data in results]
+        self._moved: dict[int, None] = {}
+        self._event = trio.Event()
+        self._watched: list[tuple[Partition, Watcher] | None] = [None] * len(results)
+        self.size = sum(self._sizes)
+        self.is_urgent = False
+        """Something happened that the client must hear of at once."""
+        for index, (cached, data) in enumerate(results):
+            partition = self._watch(index, cached)
+            # Answers to earlier requests were sent in between, and others had their turn.
+            if partition is None or _has_moved(partition, data):
+                self._moved[index] = None
+
+    async def wait(self, plan: FetchPlan) -> None:
+        """Return when something has moved, and was counted."""
+        if not self._moved:
+            await self._event.wait()
+            self._event = trio.Event()
+        moved, self._moved = self._moved, {}
+        for index in moved:
+            cached = plan.partitions[index]
+            data, is_urgent = _read_one(
+                cached,
+                self._isolation,
+                self._context,
+                max_bytes=cached.max_bytes,
+                min_one_batch=True,
+            )
+            size = len(data.records or b"")
+            self.size += size - self._sizes[index]
+            self._sizes[index] = size
+            self.is_urgent = self.is_urgent or is_urgent
+            self._watch(index, cached)
+
+    def _watch(self, index: int, cached: CachedPartition) -> Partition | None:
+        """Watch the partition that is meant now: its topic may have been made anew."""
+        partition = _find(cached, self._context)
+        watched = self._watched[index]
+        if watched is not None and watched[0] is not partition:
+            watched[0].unwatch(watched[1])
+            watched = None
+        if watched is None and partition is not None:
+            watched = (partition, partial(self._on_move, index))
+            partition.watch(watched[1])
+        self._watched[index] = watched
+        return partition
+
+    def _on_move(self, index: int) -> None:
+        self._moved[index] = None
+        self._event.set()
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        for watched in self._watched:
+            if watched is not None:
+                watched[0].unwatch(watched[1])
 
 
 async def _wait(
-    plan: FetchPlan, request: FetchRequest, isolation: IsolationLevel, context: RequestContext
+    plan: FetchPlan,
+    request: FetchRequest,
+    isolation: IsolationLevel,
+    context: RequestContext,
+    results: Results,
 ) -> FetchResponse:
     """Wait until min_bytes are there, something fails, or max_wait_ms have passed (rule 71)."""
-    wakeup = _Wakeup()
-    watched = [p for c in plan.partitions if (p := _find(c, context)) is not None]
-    for partition in watched:
-        partition.watch(wakeup.set)
+    parked = _Parked(results, isolation, context)
     try:
         with trio.move_on_after(request.max_wait_ms / 1000):
-            while True:
-                await wakeup.event.wait()
-                wakeup.event = trio.Event()
-                results, enough = _read(plan, request, isolation, context)
-                if enough:
-                    return _response(plan, results)
+            while not parked.is_urgent and parked.size < request.min_bytes:
+                await parked.wait(plan)
     finally:
-        for partition in watched:
-            partition.unwatch(wakeup.set)
+        parked.close()
     results, _ = _read(plan, request, isolation, context)
     return _response(plan, results)
+
+
+def _has_moved(partition: Partition, data: PartitionData) -> bool:
+    return (
+        partition.high_watermark != data.high_watermark
+        or partition.last_stable_offset != data.last_stable_offset
+        or partition.log_start_offset != data.log_start_offset
+    )
 
 
 def _isolation(level: int) -> IsolationLevel:
@@ -121,29 +193,51 @@ def _read(
     urgent = False
     results: Results = []
     for cached in plan.partitions:
-        try:
-            partition = _partition(cached, context)
-            partition.check_leader_epoch(cached.current_leader_epoch)
-            read = partition.read(
-                cached.fetch_offset,
-                max_bytes=max(0, min(cached.max_bytes, remaining)),
-                min_one_batch=size == 0,
-                isolation=isolation,
-                last_fetched_epoch=cached.last_fetched_epoch,
-            )
-        except KafkaError as error:
-            code = error.code
-            if code is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version <= 5:
-                code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            urgent = True
-            results.append((cached, _failed(cached.partition, code)))
-            continue
-        urgent = urgent or read.diverging is not None
-        if read.region is not None:
-            size += len(read.region)
-            remaining -= len(read.region)
-        results.append((cached, _partition_data(cached.partition, read)))
+        data, is_urgent = _read_one(
+            cached,
+            isolation,
+            context,
+            max_bytes=max(0, min(cached.max_bytes, remaining)),
+            min_one_batch=size == 0,
+        )
+        urgent = urgent or is_urgent
+        count = len(data.records or b"")
+        size += count
+        remaining -= count
+        results.append((cached, data))
     return results, urgent or size >= request.min_bytes
+
+
+def _read_one(
+    cached: CachedPartition,
+    isolation: IsolationLevel,
+    context: RequestContext,
+    *,
+    max_bytes: int,
+    min_one_batch: bool,
+) -> tuple[PartitionData, bool]:
+    """Return what there is of one partition, and whether the client must hear of it at once.
+
+    That is so for an error (rule 70), and where more is there than can be returned: to wait for
+    what does not fit would only slow a client down that lags behind. Kafka counts such a partition
+    as full, and waits for the others.
+    """
+    try:
+        partition = _partition(cached, context)
+        partition.check_leader_epoch(cached.current_leader_epoch)
+        read = partition.read(
+            cached.fetch_offset,
+            max_bytes=max_bytes,
+            min_one_batch=min_one_batch,
+            isolation=isolation,
+            last_fetched_epoch=cached.last_fetched_epoch,
+        )
+    except KafkaError as error:
+        code = error.code
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version <= 5:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return _failed(cached.partition, code), True
+    return _partition_data(cached.partition, read), read.is_cut or read.diverging is not None
 
 
 def _partition(cached: CachedPartition, context: RequestContext) -> Partition:
@@ -154,7 +248,7 @@ def _partition(cached: CachedPartition, context: RequestContext) -> Partition:
             UNSUPPORTED_COMPRESSION_TYPE for a zstd topic and a client too old for it (rule 80).
     """
     replicas = context.services.replicas
-    if cached.topic_id != ZERO_UUID:
+    if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         partition = replicas.partition_by_id(cached.topic_id, cached.partition)
     else:
         partition = replicas.partition(cached.topic, cached.partition)

@@ -40,7 +40,9 @@ class PartitionRead:
     """What a fetch of one partition found.
 
     Ends are exclusive. `aborted` is None for read_uncommitted. `diverging` is set, and `region`
-    empty, where the reader's last epoch ends before its fetch offset (KIP-595, rule 77).
+    empty, where the reader's last epoch ends before its fetch offset (KIP-595, rule 77). `is_cut`
+    tells that the reader may see more than fits its limit, or than one segment holds: to wait for
+    still more would bring it nothing.
     """
 
     region: FileRegion | None
@@ -49,6 +51,7 @@ class PartitionRead:
     log_start_offset: int
     aborted: list[AbortedTransaction] | None = None
     diverging: tuple[int, int] | None = None
+    is_cut: bool = False
 
 
 class Partition:
@@ -92,6 +95,11 @@ class Partition:
         """Largest batch that `append` takes (`max.message.bytes`)."""
         return self.log.config.max_message_bytes
 
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Lead in another epoch; readers that wait may be of an older one (rule 76)."""
+        self.leader_epoch = leader_epoch
+        self._wake()
+
     def append(
         self,
         records: bytearray | memoryview,
@@ -123,7 +131,7 @@ class Partition:
         """Return whole batches from the one that holds `offset`, below what the reader may see.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE (rule 73).
+            KafkaError: OFFSET_OUT_OF_RANGE (rule 73), KAFKA_STORAGE_ERROR.
         """
         log = self.log
         end = log.log_end_position
@@ -131,11 +139,12 @@ class Partition:
         stable = self.last_stable_offset
         result = PartitionRead(None, end.offset, stable, log.log_start_offset)
         if last_fetched_epoch >= 0:
-            epoch, epoch_end = log.end_offset_for(last_fetched_epoch)
-            if epoch_end < 0:
+            epoch, epoch_end = self.end_offset_for(last_fetched_epoch)
+            if epoch_end < 0 or offset < log.log_start_offset:
                 raise KafkaError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"{self.topic_partition}: leader epoch {last_fetched_epoch} is not known here",
+                    f"{self.topic_partition}: offset {offset} after leader epoch "
+                    f"{last_fetched_epoch} is not known here",
                 )
             if epoch < last_fetched_epoch or epoch_end < offset:
                 result.diverging = (epoch, epoch_end)
@@ -144,6 +153,7 @@ class Partition:
         region = result.region = log.read(
             offset, max_bytes=max_bytes, upper=upper, min_one_batch=min_one_batch
         )
+        result.is_cut = -1 < region.next_offset < upper.offset
         if committed:
             # Of what is returned, and no further: the rest is told with the rest (rule 116).
             has_records = len(region) > 0

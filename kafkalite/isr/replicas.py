@@ -38,6 +38,7 @@ class ReplicaManager:
         self._logs = logs
         self._config = config
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self._by_topic: dict[str, dict[int, Partition]] = {}
         self._offline: dict[tuple[str, int], KafkaError] = {}
         """Partitions placed here whose log cannot be opened, with what their clients are told."""
         self._names: dict[UUID, str] = {}
@@ -50,8 +51,10 @@ class ReplicaManager:
         """
         partition = self._partitions.get((topic, index))
         if partition is None:
-            if (topic, index) in self._offline:
-                raise self._offline[topic, index]
+            offline = self._offline.get((topic, index))
+            if offline is not None:
+                # Another one each time: an exception keeps the frames of all who raised it.
+                raise KafkaError(offline.code, offline.message)
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this broker"
             )
@@ -79,11 +82,7 @@ class ReplicaManager:
 
     def partitions_of(self, topic: str) -> dict[int, Partition]:
         """Return the partitions of a topic that are here, by index."""
-        return {
-            index: partition
-            for (name, index), partition in self._partitions.items()
-            if name == topic
-        }
+        return dict(self._by_topic.get(topic, {}))
 
     def load(self, image: "Image") -> None:
         """Take up every partition that the metadata places here, at the start of a broker.
@@ -150,12 +149,16 @@ class ReplicaManager:
             log.update_config(config)
             if log.topic_id == ZERO_UUID:  # its file was torn, or is older than topic IDs
                 self._logs.set_topic_id(topic_partition, topic.topic_id)
-            self._partitions[topic_partition] = Partition(log, leader_epoch=state.leader_epoch)
+            partition = Partition(log, leader_epoch=state.leader_epoch)
+            self._partitions[topic_partition] = partition
+            self._by_topic.setdefault(topic.name, {})[index] = partition
 
     def _remove(self, deleted: TopicDeleted) -> None:
         self._names.pop(deleted.topic_id, None)
-        for key in [key for key in (*self._partitions, *self._offline) if key[0] == deleted.name]:
-            topic_partition = TopicPartition(*key)
+        indexes = [*self._by_topic.pop(deleted.name, ())]
+        indexes += [index for name, index in self._offline if name == deleted.name]
+        for index in indexes:
+            topic_partition = TopicPartition(deleted.name, index)
             self._offline.pop(topic_partition, None)
             partition = self._partitions.pop(topic_partition, None)
             try:
@@ -169,7 +172,7 @@ class ReplicaManager:
     def _follow(self, topic_partition: TopicPartition, state: "PartitionImage") -> None:
         partition = self._partitions.get(topic_partition)
         if partition is not None:
-            partition.leader_epoch = state.leader_epoch
+            partition.begin_epoch(state.leader_epoch)
 
     def _reconfigure(self, topic: "TopicImage") -> None:
         config = self._config.log_config(topic.configs)

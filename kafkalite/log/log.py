@@ -287,6 +287,9 @@ class Log(LogFiles):
             upper: exclusive end of what may be read; no batch that reaches beyond it is returned.
             min_one_batch: the first batch is returned even if it is longer than max_bytes.
 
+        Returns:
+            A region, perhaps empty, whose `next_offset` is below that of `upper` if there is more.
+
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
@@ -330,7 +333,7 @@ class Log(LogFiles):
             self._keep_few_open(segment)
             return FileRegion(segment.file, start, end - start, next_offset=following.base_offset)
         if end <= start:
-            return EMPTY_REGION
+            return FileRegion(None, 0, 0, next_offset=next_offset)
         self._hint(next_offset, segment, end)
         self._keep_few_open(segment)
         return FileRegion(segment.file, start, end - start, next_offset=next_offset)

@@ -1,0 +1,647 @@
+"""Fetch: what is returned, when, and what ends a wait (rules E67-E82)."""
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from kafkalite.api.fetch import HANDLERS
+from kafkalite.api.handler import Pending
+from kafkalite.isr.partition import Partition
+from kafkalite.log.validate import AppendOrigin
+from kafkalite.meta.events import RegisterBroker
+from kafkalite.types import ZERO_UUID, TopicPartition
+from kafkalite.wire.compression import Codec
+from kafkalite.wire.errors import ErrorCode
+from kafkalite.wire.messages.fetch import FETCH, FetchPartition, FetchRequest, FetchTopic
+from kafkalite.wire.records import iterate_batches
+from tests.api.data_kit import UNKNOWN_ID, DataKit
+from tests.log.log_kit import marker
+
+(HANDLER,) = HANDLERS
+BY_NAME = 12
+LATEST = 18
+VERSIONS = range(4, LATEST + 1)
+
+
+@pytest.fixture
+async def kit():
+    return await DataKit().start()
+
+
+@pytest.fixture
+async def topic(kit):
+    """A topic `t` of three partitions; return its ID."""
+    return await kit.create("t", 3)
+
+
+def request(*partitions, topic="t", topic_id=ZERO_UUID, **options):
+    """Ask for partitions, each (index, offset) or a FetchPartition."""
+    wanted = [
+        p
+        if isinstance(p, FetchPartition)
+        else FetchPartition(partition=p[0], fetch_offset=p[1], partition_max_bytes=1 << 20)
+        for p in partitions
+    ]
+    values = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **options}
+    return FetchRequest(
+        topics=[FetchTopic(topic=topic, topic_id=topic_id, partitions=wanted)], **values
+    )
+
+
+def limited(index, offset, max_bytes):
+    return FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
+
+
+def answers(response):
+    return [data for topic in response.responses for data in topic.partitions]
+
+
+def fetched(data):
+    """Return (base offset, last offset) of each batch."""
+    return [(h.base_offset, h.last_offset) for _, h in iterate_batches(bytes(data.records))]
+
+
+def fetch(kit, *partitions, version=BY_NAME, **options):
+    response = kit.ask(HANDLER, request(*partitions, **options), version)
+    assert response.error_code == ErrorCode.NONE
+    return answers(response)
+
+
+def codes(data):
+    return [ErrorCode(each.error_code) for each in data]
+
+
+class TestWhatIsReturned:
+    async def test_whole_batches_from_the_one_that_holds_the_offset(self, kit, topic):
+        """Rule E67: clients skip what lies before the offset they asked for."""
+        kit.append("a", "b", "c")
+        kit.append("d", "e")
+        for offset, batches in [(0, [(0, 2), (3, 4)]), (1, [(0, 2), (3, 4)]), (4, [(3, 4)])]:
+            (data,) = fetch(kit, (0, offset))
+            assert fetched(data) == batches
+
+    async def test_first_batch_comes_even_above_all_limits(self, kit, topic):
+        """Rule E68 (KIP-74), and nothing else does."""
+        kit.append("x" * 1_000)
+        kit.append("y")
+        for limits in ({"max_bytes": 0}, {"max_bytes": 10}, {"max_bytes": -1}):
+            (data,) = fetch(kit, (0, 0), **limits)
+            assert fetched(data) == [(0, 0)]
+        for limit in (0, 10, -1):
+            (data,) = fetch(kit, limited(0, 0, limit))
+            assert fetched(data) == [(0, 0)]
+
+    async def test_first_batch_of_the_first_partition_that_has_one(self, kit, topic):
+        """Rule E68."""
+        kit.append("x" * 1_000, index=1)
+        kit.append("x" * 1_000, index=2)
+        data = fetch(kit, (0, 0), (1, 0), (2, 0), max_bytes=10)
+        assert [fetched(each) for each in data] == [[], [(0, 0)], []]
+
+    async def test_partitions_share_the_limit_in_their_order(self, kit, topic):
+        """Rule E69: batches are not cut, so what does not fit stays away."""
+        for index in range(3):
+            kit.append("x" * 100, index=index)
+            kit.append("y" * 100, index=index)
+        size = kit.partition().log.size_bytes // 2
+        data = fetch(kit, (2, 0), (0, 0), (1, 0), max_bytes=3 * size)
+        assert [each.partition_index for each in data] == [2, 0, 1]
+        assert [len(fetched(each)) for each in data] == [2, 1, 0]
+        assert codes(data) == [ErrorCode.NONE] * 3
+
+    async def test_limit_of_a_partition_is_its_own(self, kit, topic):
+        for index in range(2):
+            kit.append("x" * 100, index=index)
+            kit.append("y" * 100, index=index)
+        size = kit.partition().log.size_bytes // 2
+        data = fetch(kit, limited(0, 0, size + 5), limited(1, 0, size * 2))
+        assert [len(fetched(each)) for each in data] == [1, 2]
+
+    async def test_broker_has_a_limit_of_its_own(self):
+        """Rule E69: `fetch.max.bytes`."""
+        kit = await DataKit(fetch_max_bytes=1_500).start()
+        await kit.create("t")
+        for _ in range(4):
+            kit.append("x" * 500)
+        (data,) = fetch(kit, (0, 0))
+        assert len(fetched(data)) == 2
+
+    @pytest.mark.parametrize("version", VERSIONS)
+    async def test_each_version_has_its_fields(self, kit, topic, version):
+        """Rule E74."""
+        kit.append("a", "b")
+        kit.partition().delete_records_before(1)
+        names = {"topic_id": topic, "topic": ""} if version >= 13 else {"topic": "t"}
+        (data,) = fetch(kit, (0, 1), version=version, **names)
+        assert (data.partition_index, data.error_code) == (0, 0)
+        assert (data.high_watermark, data.last_stable_offset) == (2, 2)
+        assert data.log_start_offset == (1 if version >= 5 else -1)
+        assert data.preferred_read_replica == -1
+        assert data.aborted_transactions is None
+        assert fetched(data) == [(0, 1)]
+
+    async def test_reader_of_committed_records_gets_a_list_even_if_empty(self, kit, topic):
+        """Rule E74."""
+        kit.append("a")
+        for offset in (0, 1):
+            (data,) = fetch(kit, (0, offset), isolation_level=1)
+            assert data.aborted_transactions == []
+
+    async def test_aborted_transactions_are_told_to_readers_of_committed_records(self, kit, topic):
+        """Rules E72 and G116."""
+        producer = {"producer_id": 9, "producer_epoch": 0, "transactional": True}
+        kit.append("a", base_sequence=0, **producer)
+        kit.partition().append(marker(9), now_ms=0, origin=AppendOrigin.COORDINATOR)
+        kit.append("b", base_sequence=1, **producer)
+        (data,) = fetch(kit, (0, 0), isolation_level=1)
+        assert fetched(data) == [(0, 0), (1, 1)]
+        assert [(a.producer_id, a.first_offset) for a in data.aborted_transactions] == [(9, 0)]
+        assert (data.high_watermark, data.last_stable_offset) == (3, 2)
+        (data,) = fetch(kit, (0, 0))
+        assert fetched(data) == [(0, 0), (1, 1), (2, 2)]
+        assert data.aborted_transactions is None
+
+    async def test_offset_at_the_end_is_fine_and_beyond_is_not(self, kit, topic):
+        """Rule E73."""
+        kit.append("a", "b", "c")
+        kit.append("d")
+        kit.partition().delete_records_before(1)
+        data = fetch(kit, (0, 4), (0, 1))
+        assert [fetched(each) for each in data] == [[(0, 2), (3, 3)]]  # named twice, answered once
+        for offset in (-1, 0, 5, 2**63 - 1):
+            (data,) = fetch(kit, (0, offset))
+            assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+            # Rule E75.
+            assert (data.high_watermark, bytes(data.records)) == (-1, b"")
+        (data,) = fetch(kit, (0, 4))
+        assert (data.error_code, fetched(data), data.high_watermark) == (0, [], 4)
+
+    async def test_one_bad_partition_does_not_spoil_the_others(self, kit, topic):
+        kit.append("a")
+        data = fetch(kit, (7, 0), (0, 0), (-1, 0))
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert codes(data) == [unknown, ErrorCode.NONE, unknown]
+        assert fetched(data[1]) == [(0, 0)]
+
+    async def test_topics_stay_together_in_the_order_asked_for(self, kit, topic):
+        await kit.create("u")
+        wanted = request((0, 0), (1, 0))
+        wanted.topics += request((0, 0), topic="u").topics
+        response = kit.ask(HANDLER, wanted, BY_NAME)
+        assert [(t.topic, len(t.partitions)) for t in response.responses] == [("t", 2), ("u", 1)]
+
+
+class TestCompactedGaps:
+    """Offsets that compaction took: the next record after them is returned (rule K205)."""
+
+    @pytest.fixture
+    async def compacted(self, kit):
+        """Offsets 0-3 of one key, of which 3 is left, and 4 in the active segment."""
+        await kit.create("t", cleanup_policy="compact", segment_bytes=1 << 20)
+        for value in "abcd":
+            kit.append(value, keys=[b"k"])
+        await kit.logs.compact(TopicPartition("t", 0))
+        kit.append("e", keys=[b"k"])
+
+    async def test_offset_in_a_gap_returns_what_follows(self, kit, compacted):
+        for offset in range(4):
+            (data,) = fetch(kit, (0, offset))
+            assert fetched(data)[0][1] == 3
+
+    async def test_gap_at_the_end_of_a_segment_is_passed(self, kit, compacted):
+        """Goal: offsets 3 and 4 go in the next round, and the reader at 3 gets 5 or later."""
+        await kit.logs.compact(TopicPartition("t", 0))
+        kit.append("f", keys=[b"k"])
+        (data,) = fetch(kit, (0, 3))
+        assert fetched(data)[0][1] >= 4
+        (data,) = fetch(kit, (0, 5))
+        assert fetched(data) == [(5, 5)]
+
+    async def test_gap_at_the_end_of_the_log_waits_like_the_end(self, kit, autojump_clock):
+        """A reader there must not be answered at once with nothing, again and again."""
+        await kit.create("t", segment_bytes=1 << 20)
+        kit.append("a")
+        log = kit.partition().log
+        log.truncate_fully_and_start_at(5)
+        log.log_start_offset = 2
+        async with kit.parked(HANDLER, request((0, 3), max_wait_ms=500), BY_NAME) as parked:
+            await trio.sleep(1)
+            assert parked.after_s == 0.5
+            (data,) = answers(parked.response)
+            assert (data.error_code, fetched(data)) == (0, [])
+
+
+class TestLeaderEpochs:
+    @pytest.fixture
+    async def led(self, kit, topic):
+        """Records of epochs 0 (offsets 0-1) and 1 (2-3); partition led in epoch 1."""
+        kit.append("a", "b")
+        await raise_epochs(kit)
+        kit.append("c", "d")
+
+    def fetch_at(self, kit, epoch, *, offset=0, version=BY_NAME, last=-1):
+        wanted = FetchPartition(
+            partition=0,
+            fetch_offset=offset,
+            partition_max_bytes=1 << 20,
+            current_leader_epoch=epoch,
+            last_fetched_epoch=last,
+        )
+        (data,) = fetch(kit, wanted, version=version)
+        return data
+
+    @pytest.mark.parametrize(
+        ("epoch", "code"),
+        [
+            (-1, ErrorCode.NONE),
+            (0, ErrorCode.FENCED_LEADER_EPOCH),
+            (1, ErrorCode.NONE),
+            (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ],
+    )
+    async def test_client_of_another_epoch_is_refused(self, kit, led, epoch, code):
+        """Rule E76."""
+        assert self.fetch_at(kit, epoch).error_code == code
+        assert self.fetch_at(kit, epoch, version=9).error_code == code
+        assert self.fetch_at(kit, epoch, version=8).error_code == ErrorCode.NONE
+
+    async def test_reader_of_a_log_that_went_another_way_is_told_where(self, kit, led):
+        """Rule E77 (KIP-595): epoch 0 ended at 2 here, and the reader has more of it."""
+        data = self.fetch_at(kit, 1, offset=3, last=0)
+        assert data.error_code == ErrorCode.NONE
+        assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 2)
+        assert bytes(data.records) == b""
+
+    @pytest.mark.parametrize(("offset", "last"), [(2, 0), (3, 1), (4, 1)])
+    async def test_reader_of_the_same_log_gets_records(self, kit, led, offset, last):
+        """Rule E77."""
+        data = self.fetch_at(kit, 1, offset=offset, last=last)
+        assert data.diverging_epoch.epoch == -1
+        assert data.error_code == ErrorCode.NONE
+
+    async def test_reader_of_this_epoch_is_right_before_anything_is_written_in_it(self, kit, topic):
+        """Rules E77 and F99: the leader begins its epoch at its log end."""
+        kit.append("a")
+        await raise_epochs(kit)
+        data = self.fetch_at(kit, 1, offset=1, last=1)
+        assert (data.error_code, data.diverging_epoch.epoch) == (0, -1)
+
+    @pytest.mark.parametrize(("offset", "last"), [(3, 5), (0, 0)])
+    async def test_unknown_past_is_out_of_range(self, kit, led, offset, last):
+        """Rule E77: an epoch that is to come, or an offset that is gone."""
+        kit.partition().delete_records_before(1)
+        assert self.fetch_at(kit, 1, offset=offset, last=last).error_code == (
+            ErrorCode.OFFSET_OUT_OF_RANGE
+        )
+
+
+async def raise_epochs(kit):
+    await kit.metadata.submit(
+        RegisterBroker(broker_id=1, endpoints={"PLAINTEXT": ("", 9092)}, restarted=True)
+    )
+
+
+class TestOldClients:
+    async def test_zstd_topic_is_refused_below_v10(self, kit):
+        """Rule E80."""
+        await kit.create("t", compression_type="zstd")
+        kit.append("a", codec=Codec.ZSTD)
+        for version in VERSIONS:
+            if version <= BY_NAME:
+                (data,) = fetch(kit, (0, 0), version=version)
+                wrong = version < 10
+                code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if wrong else ErrorCode.NONE
+                assert data.error_code == code
+
+    @pytest.mark.parametrize("version", range(4, BY_NAME + 1))
+    async def test_offline_log_is_not_led_for_the_oldest(self, kit, topic, version):
+        """Rule E80."""
+        kit.partition().log.failure = "gone"
+        (data,) = fetch(kit, (0, 0), version=version)
+        assert data.error_code == (
+            ErrorCode.KAFKA_STORAGE_ERROR if version > 5 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        )
+
+    @pytest.mark.parametrize("version", VERSIONS)
+    async def test_bad_isolation_level_is_refused_and_opens_no_session(self, kit, topic, version):
+        wanted = request((0, 0), isolation_level=7, session_epoch=0, topic_id=topic)
+        response = kit.ask(HANDLER, wanted, version)
+        if version >= 7:
+            assert response.error_code == ErrorCode.INVALID_REQUEST
+            assert response.responses == []
+        else:
+            assert codes(answers(response)) == [ErrorCode.INVALID_REQUEST]
+        assert len(kit.sessions) == 0
+
+
+class TestTopicIds:
+    """Rules B24 and B25 (KIP-516)."""
+
+    @pytest.mark.parametrize("topic_id", [UNKNOWN_ID, ZERO_UUID])
+    async def test_unknown_id_is_told(self, kit, topic, topic_id):
+        response = kit.ask(HANDLER, request((0, 0), topic="", topic_id=topic_id), 13)
+        assert response.responses[0].topic_id == topic_id
+        assert codes(answers(response)) == [ErrorCode.UNKNOWN_TOPIC_ID]
+
+    async def test_id_of_a_topic_that_was_made_anew_is_unknown(self, kit, topic):
+        kit.append("old")
+        await kit.delete("t")
+        new = await kit.create("t")
+        kit.append("new")
+        kit.append("new")
+        asked = {"topic": "", "version": 13}
+        assert codes(fetch(kit, (0, 1), topic_id=topic, **asked)) == [ErrorCode.UNKNOWN_TOPIC_ID]
+        assert codes(fetch(kit, (0, 1), topic_id=new, **asked)) == [ErrorCode.NONE]
+
+    async def test_unknown_partition_of_a_known_id(self, kit, topic):
+        data = fetch(kit, (3, 0), topic_id=topic, topic="", version=13)
+        assert codes(data) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+class TestSessions:
+    def ask(self, kit, *partitions, version=BY_NAME, **options):
+        wanted = request(*partitions, **options)
+        if not partitions:
+            wanted.topics = []
+        return kit.ask(HANDLER, wanted, version)
+
+    async def test_session_tells_what_is_new_only(self, kit, topic):
+        """Rules E83 to E87."""
+        full = self.ask(kit, (0, 0), (1, 0), session_epoch=0)
+        assert len(answers(full)) == 2
+        kit.append("a", index=1)
+        session = {"session_id": full.session_id}
+        first = self.ask(kit, session_epoch=1, **session)
+        assert [each.partition_index for each in answers(first)] == [1]
+        assert first.session_id == full.session_id
+        second = self.ask(kit, (1, 1), session_epoch=2, **session)
+        assert answers(second) == []
+
+    async def test_wrong_epoch_and_unknown_session_are_refused_at_the_top(self, kit, topic):
+        """Rule E85."""
+        full = self.ask(kit, (0, 0), session_epoch=0)
+        wrong = self.ask(kit, session_id=full.session_id, session_epoch=5)
+        assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        unknown = self.ask(kit, session_id=4711, session_epoch=1)
+        assert unknown.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert (unknown.responses, unknown.session_id) == ([], 0)
+
+    async def test_session_by_name_goes_on_with_the_new_topic_of_that_name(self, kit, topic):
+        kit.append("a", "b")
+        full = self.ask(kit, (0, 2), session_epoch=0)
+        await kit.delete("t")
+        session = {"session_id": full.session_id}
+        gone = answers(self.ask(kit, session_epoch=1, **session))
+        assert codes(gone) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        await kit.create("t")
+        again = answers(self.ask(kit, session_epoch=2, **session))
+        assert codes(again) == [ErrorCode.OFFSET_OUT_OF_RANGE]
+        kit.append("a", "b")
+        again = answers(self.ask(kit, session_epoch=3, **session))
+        assert codes(again) == [ErrorCode.NONE]
+
+    async def test_session_by_id_never_reads_another_topic(self, kit, topic):
+        """Rule B25."""
+        kit.append("a", "b")
+        names = {"version": LATEST, "topic": ""}
+        full = self.ask(kit, (0, 2), session_epoch=0, topic_id=topic, **names)
+        await kit.delete("t")
+        new = await kit.create("t")
+        kit.append("a", "b")
+        kit.append("c")
+        session = {"session_id": full.session_id}
+        for epoch in (1, 2):
+            gone = answers(self.ask(kit, session_epoch=epoch, **session, **names))
+            assert codes(gone) == [ErrorCode.UNKNOWN_TOPIC_ID]
+        added = self.ask(kit, (0, 2), session_epoch=3, topic_id=new, **session, **names)
+        assert codes(answers(added)) == [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NONE]
+
+    async def test_session_of_one_kind_cannot_go_on_as_the_other(self, kit, topic):
+        """Rule E89."""
+        full = self.ask(kit, (0, 0), session_epoch=0)
+        wanted = {"session_id": full.session_id, "session_epoch": 1, "version": 13}
+        assert self.ask(kit, **wanted).error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+    async def test_busy_partitions_give_way(self, kit, topic):
+        """Rule E88."""
+        for index in range(3):
+            for _ in range(3):
+                kit.append("x" * 100, index=index)
+        full = self.ask(kit, (0, 0), (1, 0), (2, 0), session_epoch=0, max_bytes=1)
+        served = [[d.partition_index for d in answers(full) if d.records]]
+        for epoch in (1, 2, 3):
+            more = self.ask(kit, session_id=full.session_id, session_epoch=epoch, max_bytes=1)
+            served.append([d.partition_index for d in answers(more) if d.records])
+        assert served == [[0], [1], [2], [0]]
+
+    async def test_session_that_asks_for_nothing_is_answered_at_once(self, kit, topic):
+        """Rule E70."""
+        assert self.ask(kit, session_epoch=0, max_wait_ms=10_000).responses == []
+
+
+class TestWaiting:
+    """Rules E70 and E71, by a clock that jumps."""
+
+    def waits(self, kit, *partitions, **options):
+        options = {"max_wait_ms": 500, "version": BY_NAME, **options}
+        version = options.pop("version")
+        return kit.parked(HANDLER, request(*partitions, **options), version)
+
+    def is_answered_at_once(self, kit, *partitions, **options):
+        wanted = request(*partitions, max_wait_ms=500, **options)
+        return not isinstance(kit.admit(HANDLER, wanted, BY_NAME), Pending)
+
+    async def test_nothing_is_answered_when_the_time_is_up(self, kit, topic, autojump_clock):
+        async with self.waits(kit, (0, 0), (1, 0)) as parked:
+            await trio.sleep(1)
+            assert parked.after_s == 0.5
+            assert [fetched(each) for each in answers(parked.response)] == [[], []]
+
+    @pytest.mark.parametrize(
+        "options", [{"min_bytes": 0}, {"min_bytes": -1}, {"max_wait_ms": 0}, {"max_wait_ms": -1}]
+    )
+    async def test_who_does_not_want_to_wait_is_answered_at_once(self, kit, topic, options):
+        wanted = {"max_wait_ms": 500, **options}
+        response = kit.admit(HANDLER, request((0, 0), **wanted), BY_NAME)
+        assert not isinstance(response, Pending)
+
+    async def test_record_ends_the_wait(self, kit, topic, autojump_clock):
+        async with self.waits(kit, (0, 0), (1, 0)) as parked:
+            await trio.sleep(0.2)
+            kit.append("a", index=1)
+            await wait_all_tasks_blocked()
+            assert parked.after_s == pytest.approx(0.2)
+            assert [fetched(each) for each in answers(parked.response)] == [[], [(0, 0)]]
+
+    async def test_bytes_of_all_partitions_count_together(self, kit, topic, autojump_clock):
+        kit.append("x" * 1_000, index=2)
+        async with self.waits(kit, (0, 0), (1, 0), (2, 0), min_bytes=2_500) as parked:
+            kit.append("x" * 1_000, index=0)
+            await wait_all_tasks_blocked()
+            assert parked.response is None
+            kit.append("x" * 100, index=1)
+            await wait_all_tasks_blocked()
+            assert parked.response is None
+            kit.append("x" * 200, index=1)
+            await wait_all_tasks_blocked()
+            assert [len(fetched(each)) for each in answers(parked.response)] == [1, 2, 1]
+
+    async def test_too_few_bytes_are_answered_when_the_time_is_up(self, kit, topic, autojump_clock):
+        kit.append("a")
+        async with self.waits(kit, (0, 0), min_bytes=1 << 20) as parked:
+            await trio.sleep(1)
+            assert parked.after_s == 0.5
+            assert fetched(answers(parked.response)[0]) == [(0, 0)]
+
+    async def test_bytes_beyond_a_limit_are_not_waited_for(self, kit, topic, autojump_clock):
+        """More than fits is there: to wait would bring the client nothing."""
+        for _ in range(3):
+            kit.append("x" * 1_000)
+        assert self.is_answered_at_once(kit, limited(0, 0, 2_500), min_bytes=2_500)
+        assert self.is_answered_at_once(kit, (0, 0), max_bytes=2_500, min_bytes=1 << 20)
+        kit.append("x" * 10, index=1)
+        assert self.is_answered_at_once(kit, (1, 0), (0, 0), max_bytes=500, min_bytes=600)
+        async with self.waits(kit, limited(0, 0, 10_000), min_bytes=10_000) as parked:
+            for _ in range(6):
+                kit.append("x" * 1_000)
+                await wait_all_tasks_blocked()
+                assert parked.response is None
+            kit.append("x" * 1_000)
+            await wait_all_tasks_blocked()
+            assert len(fetched(answers(parked.response)[0])) == 9
+
+    async def test_end_of_an_older_segment_is_not_waited_at(self, kit, autojump_clock):
+        """Rule E71."""
+        await kit.create("t", internal_segment_bytes=1_500)
+        for _ in range(3):
+            kit.append("x" * 1_000)
+        assert self.is_answered_at_once(kit, (0, 0), min_bytes=1 << 20)
+        async with self.waits(kit, (0, 2), min_bytes=1 << 20) as parked:
+            kit.append("x" * 1_000)
+            await wait_all_tasks_blocked()
+            assert fetched(answers(parked.response)[0]) == [(2, 2)]
+
+    async def test_error_is_told_at_once(self, kit, topic):
+        """Rule E70."""
+        assert self.is_answered_at_once(kit, (0, 0), (7, 0))
+        assert self.is_answered_at_once(kit, (0, 0), (1, 9))
+
+    async def test_open_transaction_keeps_readers_of_committed_records_waiting(
+        self, kit, topic, autojump_clock
+    ):
+        """Rules E71 and E72."""
+        async with self.waits(kit, (0, 0), isolation_level=1) as parked:
+            kit.append("a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+            await wait_all_tasks_blocked()
+            assert parked.response is None
+            kit.partition().append(marker(1), now_ms=0, origin=AppendOrigin.COORDINATOR)
+            await wait_all_tasks_blocked()
+            (data,) = answers(parked.response)
+            assert len(fetched(data)) == 2
+            assert len(data.aborted_transactions) == 1
+
+    @pytest.mark.parametrize(
+        ("version", "code"),
+        [
+            (BY_NAME, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            (LATEST, ErrorCode.UNKNOWN_TOPIC_ID),
+        ],
+    )
+    async def test_deleted_topic_ends_the_wait(self, kit, topic, autojump_clock, version, code):
+        names = {"topic": "", "topic_id": topic} if version == LATEST else {}
+        async with self.waits(kit, (0, 0), version=version, **names) as parked:
+            await kit.delete("t")
+            await wait_all_tasks_blocked()
+            assert parked.after_s == 0
+            assert codes(answers(parked.response)) == [code]
+
+    async def test_records_of_a_topic_made_anew_meanwhile_end_the_wait(
+        self, kit, topic, autojump_clock
+    ):
+        """The one that was waited for is gone before anybody looks at it again."""
+        async with self.waits(kit, (0, 0)) as parked:
+            await kit.create("t", deletes="t")
+            await wait_all_tasks_blocked()
+            assert parked.response is None
+            await trio.sleep(0.1)
+            kit.append("a")
+            await wait_all_tasks_blocked()
+            assert parked.after_s == pytest.approx(0.1)
+            assert fetched(answers(parked.response)[0]) == [(0, 0)]
+
+    async def test_new_partitions_of_the_topic_do_not_disturb(self, kit, topic, autojump_clock):
+        async with self.waits(kit, (0, 0)) as parked:
+            await kit.add_partitions("t", 5)
+            kit.append("a", index=4)
+            await wait_all_tasks_blocked()
+            assert parked.response is None
+            kit.append("a")
+            await wait_all_tasks_blocked()
+            assert parked.response is not None
+
+    async def test_new_leader_epoch_ends_the_wait_of_an_older_client(
+        self, kit, topic, autojump_clock
+    ):
+        """Rule E76."""
+        wanted = FetchPartition(partition=0, partition_max_bytes=100, current_leader_epoch=0)
+        async with self.waits(kit, wanted) as parked:
+            await raise_epochs(kit)
+            await wait_all_tasks_blocked()
+            assert codes(answers(parked.response)) == [ErrorCode.FENCED_LEADER_EPOCH]
+
+    async def test_deleted_records_end_the_wait_for_them(self, kit, topic, autojump_clock):
+        kit.append("a", "b")
+        async with self.waits(kit, (0, 1), min_bytes=1 << 20) as parked:
+            kit.partition().delete_records_before(2)
+            await wait_all_tasks_blocked()
+            assert codes(answers(parked.response)) == [ErrorCode.OFFSET_OUT_OF_RANGE]
+
+    async def test_what_came_before_the_wait_began_is_not_missed(self, kit, topic, autojump_clock):
+        """Answers to earlier requests are sent between admission and wait."""
+        pending = kit.admit(HANDLER, request((0, 0), (1, 0), max_wait_ms=500), BY_NAME)
+        kit.append("a", index=1)
+        began = trio.current_time()
+        response = kit.read(HANDLER, await pending.wait(), BY_NAME)
+        assert trio.current_time() == began
+        assert [len(fetched(each)) for each in answers(response)] == [0, 1]
+
+    async def test_topic_that_went_before_the_wait_began_is_not_missed(self, kit, topic):
+        pending = kit.admit(HANDLER, request((0, 0), max_wait_ms=500), BY_NAME)
+        await kit.delete("t")
+        response = kit.read(HANDLER, await pending.wait(), BY_NAME)
+        assert codes(answers(response)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+    async def test_nobody_is_watched_any_more_afterwards(self, kit, topic, autojump_clock):
+        """Neither after an answer, nor after a cancellation."""
+        for cancelled in (False, True):
+            async with self.waits(kit, (0, 0), (1, 0)):
+                assert all(p._watchers for p in map(kit.partition, "tt", (0, 1)))
+                if not cancelled:
+                    await trio.sleep(1)
+            assert not any(p._watchers for p in kit.replicas.partitions())
+
+    async def test_only_what_moved_is_read_again(self, kit, autojump_clock, monkeypatch):
+        """Goal: a fetch of many partitions does not cost as many reads at each append."""
+        await kit.create("t", 200)
+        wanted = [(index, 0) for index in range(200)]
+        async with self.waits(kit, *wanted, min_bytes=1_000) as parked:
+            reads = []
+            read = Partition.read
+            monkeypatch.setattr(
+                Partition,
+                "read",
+                lambda self, *args, **options: reads.append(self) or read(self, *args, **options),
+            )
+            kit.append("x", index=5)
+            kit.append("x", index=5)
+            kit.append("x", index=170)
+            await wait_all_tasks_blocked()
+            assert len(reads) == 2
+            assert parked.response is None
+            kit.append("x" * 1_000, index=199)
+            await wait_all_tasks_blocked()
+            assert parked.response is not None
+
+
+def test_every_version_is_tested():
+    assert FETCH.versions == (VERSIONS.start, VERSIONS.stop - 1)
