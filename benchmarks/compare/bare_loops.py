@@ -88,6 +88,8 @@ def scratch() -> Iterator[Path]:
 
 def measure(folder: Path, cases: list[Case], outcomes: list[Outcome], seconds: float) -> None:
     """Add the bare loops' samples to the outcomes they are the limit of."""
+    if not outcomes:
+        return
     runs = len(next(iter(outcomes[0].samples.values()), [])) or 1
     for case, outcome in zip(cases, outcomes, strict=True):
         loop = _send if case.name.startswith("out") else _append

@@ -103,6 +103,8 @@ class BrokerUnderTest:
             except KafkaException:
                 if time.monotonic() > deadline:
                     raise
+                # librdkafka goes on believing the first answer for a minute and more.
+                self._admin = None
                 time.sleep(0.05)
 
     def delete_topic(self, name: str) -> None:

@@ -35,7 +35,8 @@ LIMIT_SECONDS = 3
 @click.option("--factor", type=float, help="Length of a run instead of the profile's.")
 @click.option("--runs", type=int, help="Runs instead of the profile's.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Where results go.")
-@click.option("--keep", is_flag=True, help="Keep the other rows that the file has.")
+@click.option("--keep", is_flag=True, help="Keep the other cases that the file has.")
+@click.option("--case", "part", default="", help="Only cases with this text in their name.")
 @click.option("--deadline", type=float, help="Begin no case after so many seconds.")
 def main(
     names: tuple[str, ...],
@@ -44,6 +45,7 @@ def main(
     runs: int | None,
     json_path: Path | None,
     keep: bool,
+    part: str,
     deadline: float | None,
 ) -> None:
     """Measure kafkalite and Apache Kafka side by side, and write docs/performance.md."""
@@ -63,16 +65,24 @@ def main(
         "failures": [],
     }
     ends = time.monotonic() + deadline if deadline else None
-    outcomes = list(_outcomes(names or (*ROWS, START), factor, runs, warm_up, ends))
+    outcomes = list(_outcomes(names or (*ROWS, START), part, factor, runs, warm_up, ends))
     for outcome in outcomes:
         if outcome.failure:
             results["failures"].append([outcome.row, outcome.case.name, outcome.failure])
         results["lines"] += summary(outcome)
     if keep and json_path.exists():
         old = json.loads(json_path.read_text())
-        done = {line["row"] for line in results["lines"]}
-        results["lines"] += [line for line in old["lines"] if line["row"] not in done]
-        results["failures"] += [one for one in old["failures"] if one[0] not in done]
+        done = {(line["row"], line["case"]) for line in results["lines"]}
+        was_done = {(line["row"], line["case"]) for line in old["lines"]}
+        results["lines"] = [
+            *(line for line in old["lines"] if (line["row"], line["case"]) not in done),
+            *results["lines"],
+        ]
+        tried = {(row, case) for row, case, _ in results["failures"]} | done
+        results["failures"] = [
+            *(one for one in old["failures"] if (one[0], one[1]) not in tried),
+            *(one for one in results["failures"] if (one[0], one[1]) not in was_done),
+        ]
         results["lines"].sort(key=lambda line: line["row"])
     json_path.write_text(json.dumps(results, indent=1) + "\n")
     report.write(json_path, DOCS if json_path.parent == DOCS else json_path.parent)
@@ -80,14 +90,14 @@ def main(
 
 
 def _outcomes(
-    names: tuple[str, ...], factor: float, runs: int, warm_up: float, ends: float | None
+    names: tuple[str, ...], part: str, factor: float, runs: int, warm_up: float, ends: float | None
 ) -> list[Outcome]:
     found: list[Outcome] = []
     wanted = [name for name in names if name in ROWS]
     if wanted:
         with Kafkalite() as ours, Apache() as theirs:
             for name in wanted:
-                found += _row(name, (ours, theirs), factor, runs, warm_up, ends)
+                found += _row(name, part, (ours, theirs), factor, runs, warm_up, ends)
     if START in names and (ends is None or time.monotonic() < ends):
         found += startup.measure(factor, runs)
     return found
@@ -95,6 +105,7 @@ def _outcomes(
 
 def _row(
     name: str,
+    part: str,
     brokers: tuple[BrokerUnderTest, ...],
     factor: float,
     runs: int,
@@ -102,7 +113,7 @@ def _row(
     ends: float | None,
 ) -> list[Outcome]:
     number, make = ROWS[name]
-    cases, found = make(factor), []
+    cases, found = [case for case in make(factor) if part in case.name], []
     for case in tqdm(cases, desc=name, leave=False, disable=None):
         if ends is not None and time.monotonic() > ends:
             outcome = Outcome(number, case, failure="no time left")

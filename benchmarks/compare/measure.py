@@ -1,8 +1,11 @@
 """Runs of one case on both brokers, interleaved, and what they gave."""
 
+import os
 import statistics
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from benchmarks.compare.brokers import APACHE, BARE, KAFKALITE, BrokerUnderTest
 
@@ -25,6 +28,8 @@ class Sample:
     byte_count: int = 0
     broker_cpu: float = 0.0
     peak_bytes: int = 0
+    others_share: float = 0.0
+    """Of the machine's cores: what neither the broker nor the load took during the run."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,13 +83,23 @@ def run_case(
     for _ in range(case.runs or runs):
         for broker in order:
             broker.forget_peak()
-            cpu = broker.cpu_seconds()
+            cpu, busy, began = broker.cpu_seconds(), _busy_seconds(), time.perf_counter()
             sample = case.run(broker, 1.0)
             sample.broker_cpu = sample.broker_cpu or broker.cpu_seconds() - cpu
             sample.peak_bytes = sample.peak_bytes or broker.peak_bytes()
+            others = _busy_seconds() - busy - sample.broker_cpu - sample.client_cpu
+            lasted = (time.perf_counter() - began) * (os.cpu_count() or 1)
+            sample.others_share = max(0.0, others / lasted)
             outcome.samples.setdefault(broker.name, []).append(sample)
         order.reverse()
     return outcome
+
+
+def _busy_seconds() -> float:
+    """Processor seconds of the whole machine: user, nice, system, interrupts."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    used = sum(int(fields[i]) for i in (0, 1, 2, 5, 6))
+    return used / os.sysconf("SC_CLK_TCK")
 
 
 def summary(outcome: Outcome) -> list[dict[str, object]]:
@@ -119,6 +134,7 @@ def summary(outcome: Outcome) -> list[dict[str, object]]:
                     "client_cpu": statistics.median(s.client_cpu for s in samples),
                     "byte_count": statistics.median(s.byte_count for s in samples),
                     "peak_bytes": max(s.peak_bytes for s in samples),
+                    "others_share": statistics.median(s.others_share for s in samples),
                     "note": outcome.case.note,
                 }
             )

@@ -45,8 +45,8 @@ Where there is a bare loop, it shows what this machine can do without any broker
 of it are given. A producer's run counts only if the end offsets say that all records are stored.
 """
 QUICK = (
-    "this is the **quick**\nprofile, with runs of one to three seconds instead of five runs that are "
-    "five times as long.\nDifferences below about 10 % mean nothing."
+    "this is the **quick**\nprofile, with runs of one to three seconds instead of five "
+    "runs that are five times as long.\nDifferences below about 10 % mean nothing."
 )
 
 

@@ -62,6 +62,8 @@ def consume(
             "group.id": "measured",
             "enable.auto.commit": False,
             "log_level": 2,
+            # By default it stops fetching for a second whenever its queue is full.
+            "fetch.queue.backoff.ms": 10,
             **settings,
         }
     )
