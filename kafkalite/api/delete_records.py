@@ -5,6 +5,7 @@ v1: throttling. v2: flexible.
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
+from kafkalite.types import INTERNAL_TOPICS
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.delete_records import (
     DELETE_RECORDS,
@@ -51,6 +52,10 @@ def _delete(
     topic: str, wanted: DeleteRecordsPartition, context: RequestContext
 ) -> DeleteRecordsPartitionResult:
     try:
+        if topic in INTERNAL_TOPICS:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal: its records are state"
+            )
         partition = context.services.replicas.partition(topic, wanted.partition_index)
         low_watermark = partition.delete_records_before(wanted.offset)
     except KafkaError as error:

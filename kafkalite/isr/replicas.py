@@ -58,6 +58,11 @@ class ReplicaManager:
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this broker"
             )
+        if partition.log.failure is not None:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{topic}-{index} is offline: {partition.log.failure}",
+            )
         return partition
 
     def partition_by_id(self, topic_id: UUID, index: int) -> Partition:
