@@ -36,7 +36,7 @@ not with those of another.
 settings of its distribution), on the same disk with the same topic settings, both without fsync
 as both have it by default. Both run all the time; load goes to one of them.
 
-**Method.** One warm-up, then {runs} runs, in turn (A B, B A, ...); {profile}
+**Method.** One warm-up, then the runs that the table counts, in turn (A B, B A, ...); {profile}
 The ratio is kafkalite's median divided by Apache Kafka's. `CPU` is the broker's processor time
 divided by the time of the load (1.0 is one core), `client CPU` the load generator's; where the two
 together come near the number of cores the machine is the limit, where the client alone comes near
@@ -62,7 +62,6 @@ def write(json_path: Path, folder: Path) -> None:
         when=results["when"],
         machine=results["machine"],
         peer=results["peer"],
-        runs=results["runs"],
         profile=QUICK if quick else "a run lasts several seconds.",
     )
     text += "\n" + behind(results["lines"])
@@ -107,9 +106,9 @@ def table(results: dict[str, Any], plots: dict[str, str] | None = None) -> str:
             text += [f"![{title}](performance/{plots[row]})", ""]
         if own:
             text += [
-                "| case | metric | broker | median | min … max | ratio | CPU | client CPU "
+                "| case | metric | broker | runs | median | min … max | ratio | CPU | client CPU "
                 "| CPU s/GB | peak MB |",
-                "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
+                "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
                 *(_line(line) for line in own),
                 "",
             ]
@@ -131,6 +130,7 @@ def _line(line: dict[str, Any]) -> str:
         line["case"],
         line["metric"].replace("p999", "p99.9"),
         line["broker"],
+        str(line["runs"]),
         f"{_number(line['median'])} {line['unit']}",
         f"{_number(line['minimum'])} … {_number(line['maximum'])}",
         ratio,
