@@ -27,6 +27,7 @@ class RestartableBroker(Protocol):
     """A broker that comes back at the same address with the same data."""
 
     bootstrap: str
+    port: int
     may_be_killed: bool
     """Whether transactions survive that by what is promised of it."""
 
@@ -46,9 +47,16 @@ class _ApacheProcess:
     # yet while it starts ("likely deleted already"), and forgets the transaction: see FINDINGS.md.
     may_be_killed = False
 
-    def __init__(self, version: str, data_dir: Path) -> None:
-        self._broker = ApacheBroker(version, BROKER_SETTINGS, data_dir=data_dir, port=free_port())
-        self.bootstrap = f"127.0.0.1:{self._broker.wanted_port}"
+    def __init__(self, version: str, data_dir: Path, advertised_port: int | None) -> None:
+        self.port = free_port()
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self._broker = ApacheBroker(
+            version,
+            BROKER_SETTINGS,
+            data_dir=data_dir,
+            port=self.port,
+            advertised_port=advertised_port,
+        )
 
     def start(self) -> None:
         self._broker.start()
@@ -61,15 +69,22 @@ class _ApacheProcess:
 
 
 @contextlib.contextmanager
-def restartable_broker(folder: Path) -> Iterator[RestartableBroker]:
-    """Run kafkalite, or Apache Kafka where KAFKALITE_COMPAT_BROKER says so (as in `broker`)."""
+def restartable_broker(
+    folder: Path, *, advertised_port: int | None = None
+) -> Iterator[RestartableBroker]:
+    """Run kafkalite, or Apache Kafka where KAFKALITE_COMPAT_BROKER says so (as in `broker`).
+
+    `advertised_port` is that of a proxy in front, if there is one.
+    """
     kind = os.environ.get("KAFKALITE_COMPAT_BROKER", "kafkalite")
     broker: RestartableBroker
     if kind.startswith("apache"):
         version = kind.removeprefix("apache").removeprefix("-") or KAFKA_4
-        broker = _ApacheProcess(version, folder / "broker")
+        broker = _ApacheProcess(version, folder / "broker", advertised_port)
     else:
         settings = {name.replace(".", "_"): value for name, value in BROKER_SETTINGS.items()}
+        if advertised_port is not None:
+            settings["advertised_listeners"] = f"PLAINTEXT://127.0.0.1:{advertised_port}"
         broker = _KafkaliteProcess(folder / "broker", **settings)
     broker.start()
     try:

@@ -46,11 +46,18 @@ class Tail:
         metadata = self._consumer.list_topics(timeout=ANSWER_S).topics
         places = [(topic, index) for topic in topics for index in metadata[topic].partitions]
         self._consumer.assign([TopicPartition(topic, index, 0) for topic, index in places])
+        self._topics = list(topics)
         self.updates: dict[str, Updates] = {topic: {} for topic in topics}
-        self.count = 0
+        #: (topic, partition, offset, value), as they came.
+        self.records: list[tuple[str, int, int, str]] = []
         #: Where it found the end of a partition, markers included, when it last came to it.
         self.ends: dict[tuple[str, int], int] = {}
         self._next_offsets: dict[tuple[str, int], int] = {}
+
+    @property
+    def count(self) -> int:
+        """How many records it has read."""
+        return len(self.records)
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +97,7 @@ class Tail:
     def _ends_for(self, isolation: IsolationLevel) -> dict[tuple[str, int], int]:
         return {
             (topic, index): end
-            for topic in self.updates
+            for topic in self._topics
             for index, end in end_offsets(self._admin, topic, isolation).items()
         }
 
@@ -100,7 +107,7 @@ class Tail:
         self._next_offsets[place] = message.offset() + 1
         key, value = message.key().decode(), message.value().decode()
         self.updates[message.topic()].setdefault(key, []).append(value)
-        self.count += 1
+        self.records.append((*place, message.offset(), value))
 
 
 def end_offsets(

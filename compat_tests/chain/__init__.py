@@ -1,0 +1,1 @@
+"""A chain of workers that consume, transform and produce in transactions, under faults."""

@@ -1,0 +1,57 @@
+"""Thousands of transactions of a chain of workers, under faults: nothing lost, twice, swapped."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.chain.proxy import CuttingProxy
+from compat_tests.chain.run import END, Chain, Fault
+from compat_tests.conftest import skip_or_fail
+from compat_tests.streams.brokers import restartable_broker
+from compat_tests.streams.output import Tail
+from compat_tests.toolchains import MissingToolchain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("streams")]
+
+FAULTS = (
+    Fault.WORKER_KILLED,
+    Fault.BROKER_KILLED,
+    Fault.CONNECTIONS_CUT,
+    Fault.WORKER_PAUSED,
+    Fault.WORKER_KILLED,
+    Fault.CONNECTIONS_CUT,
+    Fault.BROKER_KILLED,
+    Fault.WORKER_KILLED,
+)
+RECORDS_PER_S = 500
+#: Through the whole chain before each fault.
+RECORDS_BETWEEN_FAULTS = 400
+WAIT_S = 60
+
+
+def test_every_record_goes_through_once_and_in_order(tmp_path: Path) -> None:
+    """Stage one speaks the first transaction protocol, stage two the second."""
+    numbers = random.Random()
+    try:
+        with (
+            CuttingProxy() as proxy,
+            restartable_broker(tmp_path, advertised_port=proxy.port) as broker,
+        ):
+            proxy.upstream_port = broker.port
+            chain = Chain(broker, proxy, workers_per_stage=2, records_per_s=RECORDS_PER_S)
+            with chain, Tail(proxy.bootstrap, [END]) as tail:
+                for fault in FAULTS:
+                    if fault is not Fault.BROKER_KILLED or broker.may_be_killed:
+                        more = RECORDS_BETWEEN_FAULTS + numbers.randrange(100)
+                        chain.read_more(tail, more, WAIT_S)
+                        chain.strike(fault, numbers)
+                chain.finish(tail, WAIT_S)
+            print(chain.summary())
+    except MissingToolchain as missing:
+        skip_or_fail(str(missing))
