@@ -48,6 +48,8 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client id that may write to internal topics, as in Kafka (rule 23)."""
 
+FAILURES_TOLD_MAX = 3
+"""Partitions that the log line about a failed acks=0 request names."""
 
 NONE_REFUSED: Refusals = {}
 
@@ -78,10 +80,8 @@ def _append_all(
     request: ProduceRequest, refused: Refusals, context: RequestContext
 ) -> ProduceResponse | NoResponse:
     response = ProduceResponse(responses=[])
-    failed = False
     for topic in request.topic_data:
         answers = [_append(topic, data, request, refused, context) for data in topic.partition_data]
-        failed = failed or any(answer.error_code != ErrorCode.NONE for answer in answers)
         response.responses.append(
             TopicProduceResponse(
                 name=topic.name, topic_id=topic.topic_id, partition_responses=answers
@@ -89,9 +89,20 @@ def _append_all(
         )
     if request.acks != 0:
         return response
+    failed = [
+        f"{topic.name or topic.topic_id}-{answer.index} {ErrorCode(answer.error_code).name}"
+        for topic in response.responses
+        for answer in topic.partition_responses
+        if answer.error_code != ErrorCode.NONE
+    ]
     if failed:
         # The only way to tell a producer that does not listen (rule 12).
-        raise CloseConnection("Produce with acks=0 failed")
+        more = len(failed) - FAILURES_TOLD_MAX
+        raise CloseConnection(
+            f"Produce v{context.api_version} with acks=0 failed: "
+            + ", ".join(failed[:FAILURES_TOLD_MAX])
+            + (f" and {more} more" if more > 0 else "")
+        )
     return NO_RESPONSE
 
 

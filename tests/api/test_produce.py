@@ -1,0 +1,336 @@
+"""Produce: what is appended, what is refused, and how it is told (rules C36-C54, D55-D60).
+
+What a batch must be like is tested with tests/log/test_validate, sequences with
+test_producer_state, transactional batches with tests/api/test_verification.
+"""
+
+import logging
+import struct
+
+import pytest
+
+from kafkalite.api.handler import NO_RESPONSE, CloseConnection
+from kafkalite.api.produce import HANDLERS
+from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
+from kafkalite.wire.compression import Codec
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.produce import (
+    PRODUCE,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kafkalite.wire.records import iterate_records
+from tests.api.data_kit import NOW_MS, UNKNOWN_ID, DataKit
+from tests.log.log_kit import batch, contents
+
+(HANDLER,) = HANDLERS
+BY_NAME = 12
+NEWEST = 13
+VERSIONS = range(3, NEWEST + 1)
+LATE_MS = NOW_MS + 3_600_001
+
+
+@pytest.fixture
+async def kit():
+    kit = await DataKit().start()
+    kit.topic_id = await kit.create("t", 2)
+    return kit
+
+
+def requested(*partitions, topic="t", topic_id=ZERO_UUID, acks=-1):
+    """Ask to append (index, records) pairs."""
+    data = [PartitionProduceData(index=i, records=records) for i, records in partitions]
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=1_000,
+        topic_data=[TopicProduceData(name=topic, topic_id=topic_id, partition_data=data)],
+    )
+
+
+def produce(kit, *partitions, version=BY_NAME, client_id="client", **options):
+    request = requested(*partitions, **options)
+    (topic,) = kit.ask(HANDLER, request, version, client_id=client_id).responses
+    return topic.partition_responses
+
+
+def produce_one(kit, records, **options):
+    (answer,) = produce(kit, (0, records), **options)
+    return answer
+
+
+def code_of(kit, records, **options):
+    answer = produce_one(kit, records, **options)
+    if answer.error_code:
+        assert answer.base_offset == -1
+        assert answer.log_append_time_ms == -1
+    return ErrorCode(answer.error_code)
+
+
+class TestAnswers:
+    @pytest.mark.parametrize("version", VERSIONS)
+    @pytest.mark.parametrize("acks", [-1, 1])
+    async def test_offsets_are_told_in_every_version(self, kit, version, acks):
+        """Rules C42 and C44."""
+        kit.append("a", "b")
+        kit.partition().delete_records_before(1)
+        names = {"topic": "", "topic_id": kit.topic_id} if version == NEWEST else {}
+        answer = produce_one(kit, batch("c", "d"), version=version, acks=acks, **names)
+        assert (answer.index, answer.error_code, answer.base_offset) == (0, 0, 2)
+        assert answer.log_append_time_ms == -1
+        assert answer.log_start_offset == (1 if version >= 5 else -1)
+        assert answer.record_errors == []
+        assert answer.error_message is None
+        assert kit.partition().log_end_offset == 4
+
+    async def test_brokers_time_is_told_where_it_is_the_records_time(self, kit):
+        """Rules C43 and C44."""
+        await kit.create("l", message_timestamp_type="LogAppendTime")
+        answer = produce_one(kit, batch("a", timestamp=5), topic="l")
+        assert answer.log_append_time_ms == NOW_MS
+        (stored,) = kit.partition("l").read_batches(0)
+        assert [record.timestamp for record in iterate_records(stored)] == [NOW_MS]
+
+    async def test_one_bad_partition_does_not_fail_the_others(self, kit):
+        """Rule C37."""
+        answers = produce(kit, (0, batch("a")), (7, batch("b")), (1, b"junk"), (1, batch("c")))
+        assert [(a.index, a.error_code) for a in answers] == [
+            (0, ErrorCode.NONE),
+            (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            (1, ErrorCode.INVALID_RECORD),
+            (1, ErrorCode.NONE),
+        ]
+        assert contents(kit.partition("t", 1).log) == [(0, "c")]
+
+    async def test_records_stay_as_their_client_compressed_them(self, kit):
+        """Rule C48."""
+        for codec in Codec:
+            produce_one(kit, batch("x" * 100, codec=codec))
+        codecs = [bytes(stored)[22] & 7 for stored in kit.partition().read_batches(0)]
+        assert codecs == list(Codec)
+
+    async def test_topic_may_want_another_codec(self, kit):
+        """Rule C48."""
+        await kit.create("z", compression_type="zstd")
+        produce_one(kit, batch("x" * 100, codec=Codec.GZIP), topic="z")
+        (stored,) = kit.partition("z").read_batches(0)
+        assert bytes(stored)[22] & 7 == Codec.ZSTD
+        assert [record.value for record in iterate_records(stored)] == [b"x" * 100]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("acks", [-2, 2, 32_767])
+    async def test_unknown_acks_are_refused_for_every_partition(self, kit, acks):
+        """Rule C36."""
+        answers = produce(kit, (0, batch("a")), (1, batch("b")), acks=acks)
+        assert [a.error_code for a in answers] == [ErrorCode.INVALID_REQUIRED_ACKS] * 2
+        assert kit.partition().log_end_offset == 0
+
+    async def test_unknown_topics_are_told_by_what_they_were_asked_for(self, kit):
+        """Rules C37 and B24."""
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert code_of(kit, batch("a"), topic="u") is unknown
+        for topic_id in (UNKNOWN_ID, ZERO_UUID):
+            code = code_of(kit, batch("a"), topic="", topic_id=topic_id, version=NEWEST)
+            assert code is ErrorCode.UNKNOWN_TOPIC_ID
+
+    async def test_topic_made_anew_does_not_get_records_of_the_old_one(self, kit):
+        """Rule B25."""
+        await kit.delete("t")
+        await kit.create("t")
+        code = code_of(kit, batch("a"), topic="", topic_id=kit.topic_id, version=NEWEST)
+        assert code is ErrorCode.UNKNOWN_TOPIC_ID
+        assert kit.partition().log_end_offset == 0
+
+    @pytest.mark.parametrize("records", [None, b"", b"\0" * 22, b"\0" * 40])
+    async def test_no_batch_is_no_record(self, kit, records):
+        """Rule C38."""
+        assert code_of(kit, records) is ErrorCode.INVALID_RECORD
+
+    async def test_two_batches_are_one_too_many(self, kit):
+        """Rule C38."""
+        assert code_of(kit, bytes(batch("a")) * 2) is ErrorCode.INVALID_RECORD
+
+    @pytest.mark.parametrize("version", [v for v in VERSIONS if v < NEWEST])
+    async def test_zstd_is_for_those_who_know_it(self, kit, version):
+        """Rule C38."""
+        code = code_of(kit, batch("a", codec=Codec.ZSTD), version=version)
+        unsupported = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        assert code is (ErrorCode.NONE if version >= 7 else unsupported)
+
+    async def test_changed_bytes_are_corrupt(self, kit):
+        """Rule C40."""
+        changed = batch("a")
+        changed[-1] ^= 1
+        assert code_of(kit, changed) is ErrorCode.CORRUPT_MESSAGE
+
+    async def test_batches_beyond_the_limit_are_too_large(self, kit):
+        """Rule C41."""
+        small = batch("a")
+        await kit.create("s", max_message_bytes=len(small))
+        assert code_of(kit, small, topic="s") is ErrorCode.NONE
+        assert code_of(kit, batch("ab"), topic="s") is ErrorCode.MESSAGE_TOO_LARGE
+
+    async def test_offline_log_is_told(self, kit):
+        kit.partition().log.failure = "gone"
+        assert code_of(kit, batch("a")) is ErrorCode.KAFKA_STORAGE_ERROR
+
+    @pytest.mark.parametrize("topic", sorted(INTERNAL_TOPICS))
+    async def test_internal_topics_are_for_the_broker_and_admin_tools(self, kit, topic):
+        """Rule B23."""
+        await kit.create(topic)
+        assert code_of(kit, batch("a"), topic=topic) is ErrorCode.INVALID_TOPIC_EXCEPTION
+        tool = code_of(kit, batch("a"), topic=topic, client_id="__admin_client")
+        assert tool is ErrorCode.NONE
+
+    async def test_transactional_records_need_a_transactional_id(self, kit):
+        """Rule G113."""
+        records = batch("a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert code_of(kit, records) is refused
+        assert kit.partition().log_end_offset == 0
+
+    @pytest.mark.parametrize("version", VERSIONS)
+    async def test_refusal_of_a_request_is_told_for_every_partition(self, kit, version):
+        error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "why")
+        request = requested((4, b""), (5, b""), topic_id=kit.topic_id)
+        response = HANDLER.refuse(request, error, kit.context(version))
+        (topic,) = response.responses
+        assert (topic.name, topic.topic_id) == ("t", kit.topic_id)
+        assert [(p.index, p.error_code, p.error_message) for p in topic.partition_responses] == [
+            (4, -1, "why"),
+            (5, -1, "why"),
+        ]
+
+
+class TestErrorsOfRecords:
+    """Rule C47 (KIP-467): the whole batch is refused, and each bad record named."""
+
+    @pytest.mark.parametrize("version", [v for v in VERSIONS if v < NEWEST])
+    async def test_records_without_keys_in_a_compacted_topic(self, kit, version):
+        """Rule C46."""
+        await kit.create("c", cleanup_policy="compact")
+        records = batch("a", "b", "c", keys=[None, b"k", None])
+        answer = produce_one(kit, records, topic="c", version=version)
+        assert answer.error_code == ErrorCode.INVALID_RECORD
+        named = [error.batch_index for error in answer.record_errors]
+        assert named == ([0, 2] if version >= 8 else [])
+        if version >= 8:
+            assert "c-0" in answer.error_message
+            assert "key" in answer.record_errors[0].batch_index_error_message
+        assert kit.partition("c").log_end_offset == 0
+
+    async def test_records_of_the_far_future(self, kit):
+        """Rule C45: more than an hour ahead by default."""
+        records = batch("a", "b", timestamps=[NOW_MS, LATE_MS])
+        answer = produce_one(kit, records)
+        assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+        assert [error.batch_index for error in answer.record_errors] == [1]
+        assert code_of(kit, batch("a", timestamp=LATE_MS - 1)) is ErrorCode.NONE
+
+    async def test_records_without_a_time_are_welcome(self, kit):
+        """Rule C45."""
+        assert code_of(kit, batch("a", timestamp=-1)) is ErrorCode.NONE
+
+    async def test_records_that_claim_the_brokers_time(self, kit):
+        """Rule C45."""
+        records = batch("a", log_append_time_ms=NOW_MS)
+        assert code_of(kit, records) is ErrorCode.INVALID_TIMESTAMP
+
+
+class TestIdempotence:
+    IDENTITY = {"producer_id": 5, "producer_epoch": 0}  # noqa: RUF012
+
+    async def test_batch_sent_again_is_answered_as_the_first_time(self, kit):
+        """Rule D56: with the offset it got, and nothing is appended."""
+        first = produce_one(kit, batch("a", "b", base_sequence=0, **self.IDENTITY))
+        produce_one(kit, batch("c", base_sequence=2, **self.IDENTITY))
+        again = produce_one(kit, batch("a", "b", base_sequence=0, **self.IDENTITY))
+        assert (again.error_code, again.base_offset) == (0, first.base_offset)
+        assert kit.partition().log_end_offset == 3
+
+    async def test_sixth_batch_back_is_no_longer_known(self, kit):
+        """Rules D55 and D57."""
+        for sequence in range(6):
+            assert code_of(kit, batch("a", base_sequence=sequence, **self.IDENTITY)) == 0
+        again = code_of(kit, batch("a", base_sequence=1, **self.IDENTITY))
+        assert again is ErrorCode.NONE
+        again = code_of(kit, batch("a", base_sequence=0, **self.IDENTITY))
+        assert again is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    async def test_gap_is_out_of_order(self, kit):
+        """Rule D57."""
+        produce_one(kit, batch("a", base_sequence=0, **self.IDENTITY))
+        code = code_of(kit, batch("a", base_sequence=2, **self.IDENTITY))
+        assert code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    async def test_old_epoch_is_fenced(self, kit):
+        """Rule D59."""
+        newer = {"producer_id": 5, "producer_epoch": 1}
+        produce_one(kit, batch("a", base_sequence=0, **newer))
+        code = code_of(kit, batch("a", base_sequence=0, **self.IDENTITY))
+        assert code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class TestAcksZero:
+    """Rule A12: there is no answer, and an error closes the connection."""
+
+    async def test_success_is_not_answered(self, kit):
+        assert kit.admit(HANDLER, requested((0, batch("a")), acks=0), BY_NAME) is NO_RESPONSE
+        assert kit.partition().log_end_offset == 1
+
+    async def test_failure_closes_the_connection_and_says_why(self, kit):
+        """The rest was appended all the same."""
+        request = requested((0, batch("a")), (7, batch("b")), (1, b""), acks=0)
+        with pytest.raises(CloseConnection) as closing:
+            kit.admit(HANDLER, request, BY_NAME)
+        assert str(closing.value) == (
+            "Produce v12 with acks=0 failed: t-7 UNKNOWN_TOPIC_OR_PARTITION, t-1 INVALID_RECORD"
+        )
+        assert kit.partition().log_end_offset == 1
+
+    async def test_reasons_are_not_told_without_end(self, kit):
+        request = requested(*((index, b"") for index in range(1_000)), acks=0)
+        with pytest.raises(CloseConnection) as closing:
+            kit.admit(HANDLER, request, BY_NAME)
+        assert len(str(closing.value)) < 500
+        assert str(closing.value).endswith("and 997 more")
+
+    async def test_refusal_closes_the_connection(self, kit):
+        error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "why")
+        with pytest.raises(CloseConnection, match="why"):
+            HANDLER.refuse(requested((0, b""), acks=0), error, kit.context(BY_NAME))
+
+
+async def test_no_header_a_client_can_write_is_a_bug_of_the_broker(kit, caplog):
+    """Each field of the header at its ends, under a good CRC: answered, never with -1."""
+    from crc32c import crc32c
+
+    fields = {  # position: format
+        0: ">q",
+        12: ">i",
+        21: ">h",
+        23: ">i",
+        27: ">q",
+        35: ">q",
+        43: ">q",
+        51: ">h",
+        53: ">i",
+        57: ">i",
+    }
+    with caplog.at_level(logging.ERROR):
+        for position, fmt in fields.items():
+            bits = 8 * struct.calcsize(fmt)
+            for value in (-(2 ** (bits - 1)), -2, -1, 0, 1, 2 ** (bits - 1) - 1):
+                records = batch("a", "b", producer_id=3, producer_epoch=0, base_sequence=0)
+                struct.pack_into(fmt, records, position, value)
+                struct.pack_into(">I", records, 17, crc32c(memoryview(records)[21:]))
+                code = code_of(kit, records)
+                assert code is not ErrorCode.UNKNOWN_SERVER_ERROR, (position, value)
+    assert caplog.records == []
+
+
+def test_every_version_is_tested():
+    """Older clients are told of v0 to v2, and refused (KAFKA-18659)."""
+    assert PRODUCE.versions == (VERSIONS.start, VERSIONS.stop - 1)
+    assert PRODUCE.advertise_from == 0
