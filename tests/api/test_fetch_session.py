@@ -1,11 +1,14 @@
 """Incremental fetch sessions, rules E83 to E91."""
 
+from uuid import UUID
+
 import pytest
 
 from kafkalite.api.fetch_session import MIN_EVICTION_MS, FetchSessions
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
+    EpochEndOffset,
     FetchPartition,
     FetchRequest,
     FetchTopic,
@@ -184,3 +187,102 @@ def test_session_made_by_name_cannot_go_on_by_topic_id(sessions):
     with pytest.raises(KafkaError) as refused:
         plan(sessions, request(session_id=session_id, epoch=1), by_topic_id=True)
     assert refused.value.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_session_ids_skip_zero_and_those_in_use():
+    """Rule E83: zero is none."""
+    sessions = FetchSessions(max_sessions=10, first_id=2**31 - 1)
+    assert open_session(sessions, (0, 0)) == 2**31 - 1
+    assert open_session(sessions, (0, 0)) == 1
+    assert open_session(sessions, (0, 0)) == 2
+    again = FetchSessions(max_sessions=10, first_id=5)
+    assert open_session(again, (0, 0)) == 5
+    again._next_id = 5
+    assert open_session(again, (0, 0)) == 6
+
+
+def test_no_slots_at_all_means_no_sessions():
+    """Rule E91."""
+    assert open_session(FetchSessions(max_sessions=0, first_id=1), (0, 0)) == 0
+
+
+@pytest.mark.parametrize("epoch", [1, 7, -2])
+def test_session_zero_is_never_found(sessions, epoch):
+    with pytest.raises(KafkaError) as refused:
+        plan(sessions, request((0, 0), epoch=epoch))
+    assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_refused_request_does_not_move_the_session_on(sessions):
+    """Rule E85."""
+    session_id = open_session(sessions, (0, 0))
+    for _ in range(2):
+        with pytest.raises(KafkaError):
+            plan(sessions, request((5, 0), session_id=session_id, epoch=3))
+        with pytest.raises(KafkaError):
+            plan(sessions, request((5, 0), session_id=session_id, epoch=1), by_topic_id=True)
+    resumed = plan(sessions, request(session_id=session_id, epoch=1))
+    assert [c.partition for c in resumed.partitions] == [0]
+
+
+def test_session_in_use_is_not_given_up_however_old_it_is(sessions):
+    """Rule E84: by last use."""
+    first = open_session(sessions, (0, 0))
+    second = open_session(sessions, (0, 0))
+    plan(sessions, request(session_id=first, epoch=1), now_ms=MIN_EVICTION_MS)
+    assert open_session(sessions, (0, 0), now_ms=MIN_EVICTION_MS) != 0
+    plan(sessions, request(session_id=first, epoch=2), now_ms=MIN_EVICTION_MS)
+    with pytest.raises(KafkaError):
+        plan(sessions, request(session_id=second, epoch=1), now_ms=MIN_EVICTION_MS)
+
+
+def test_clock_that_goes_back_evicts_nobody(sessions):
+    open_session(sessions, (0, 0), now_ms=10 * MIN_EVICTION_MS)
+    open_session(sessions, (0, 0), now_ms=10 * MIN_EVICTION_MS)
+    assert open_session(sessions, (0, 0), now_ms=0) == 0
+
+
+def test_forgetting_what_is_not_there_changes_nothing(sessions):
+    session_id = open_session(sessions, (0, 0))
+    same = plan(sessions, request(session_id=session_id, epoch=1, forgotten=[9]))
+    assert [c.partition for c in same.partitions] == [0]
+
+
+def test_partition_added_and_forgotten_at_once_is_forgotten(sessions):
+    session_id = open_session(sessions, (0, 0))
+    left = plan(sessions, request((1, 0), session_id=session_id, epoch=1, forgotten=[1]))
+    assert [c.partition for c in left.partitions] == [0]
+
+
+def test_same_partition_of_two_topics_is_two(sessions):
+    """By ID all names are empty."""
+    wanted = request((0, 1), epoch=0, topic="", topic_id=UUID(int=1))
+    wanted.topics += request((0, 2), topic="", topic_id=UUID(int=2)).topics
+    opened = plan(sessions, wanted, by_topic_id=True)
+    assert [(c.topic_id.int, c.fetch_offset) for c in opened.partitions] == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"preferred_read_replica": 3},
+        {"diverging_epoch": EpochEndOffset(epoch=2, end_offset=1)},
+    ],
+)
+def test_other_leader_and_other_history_are_news(sessions, changed):
+    """Rule E87."""
+    session_id = open_session(sessions, (0, 0), (1, 0))
+    quiet = data(0)
+    for name, value in changed.items():
+        setattr(quiet, name, value)
+    assert answer(plan(sessions, request(session_id=session_id, epoch=1)), p0=quiet) == [0]
+
+
+def test_partition_forgotten_while_its_answer_was_made_is_not_taken_up_again(sessions):
+    """A second connection may use the session meanwhile."""
+    session_id = open_session(sessions, (0, 0), (1, 0))
+    slow = plan(sessions, request(session_id=session_id, epoch=1))
+    plan(sessions, request(session_id=session_id, epoch=2, forgotten=[0]))
+    assert answer(slow, p0=data(0, records=b"x")) == [0]
+    left = plan(sessions, request(session_id=session_id, epoch=3))
+    assert [c.partition for c in left.partitions] == [1]
