@@ -33,7 +33,12 @@ from kafkalite.meta.events import (
     UnregisterBroker,
 )
 from kafkalite.meta.image import NO_LEADER, Image, PartitionImage, TopicImage
-from kafkalite.meta.names import CLUSTER_METADATA_TOPIC, collision_key, refusal_of_name
+from kafkalite.meta.names import (
+    CLUSTER_METADATA_TOPIC,
+    can_collide,
+    collision_key,
+    refusal_of_name,
+)
 from kafkalite.meta.placement import place_replicas
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -100,16 +105,15 @@ def _create_topic(event: CreateTopic, image: Image, rules: Rules) -> list[Change
 
 def _check_collision(name: str, image: Image) -> None:
     """Refuse a name that differs from another only by '.' and '_' (rule B22)."""
-    if "." not in name and "_" not in name:
+    if not can_collide(name):
         return
-    key = collision_key(name)
-    for other in image.topics:
-        if collision_key(other) == key:
-            raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"Topic '{name}' collides with existing topic '{other}': names may not differ only "
-                "by '.' and '_'",
-            )
+    other = image.colliding.get(collision_key(name))
+    if other is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topic '{other}': names may not differ only "
+            "by '.' and '_'",
+        )
 
 
 def _placed_partitions(event: CreateTopic, image: Image) -> list[PartitionImage]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from kafkalite.meta.names import refusal_of_name
+from kafkalite.meta.names import can_collide, collision_key, refusal_of_name
 from kafkalite.wire.errors import ErrorCode
 
 NO_LEADER = -1
@@ -75,6 +75,7 @@ class Image:
 
     Attributes:
         version: number of commits that led here.
+        colliding: topics whose names hold '.' or '_', by what others may not share with them.
         configs: settings of brokers, groups and client metrics; those of topics are with them.
         next_producer_id: first producer id that has not been given to any broker.
         retired_topic_ids: ids of topics deleted lately, the latest last.
@@ -86,6 +87,7 @@ class Image:
     brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topic_names: Mapping[UUID, str] = field(default_factory=dict)
+    colliding: Mapping[str, str] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
     retired_topic_ids: tuple[UUID, ...] = ()
@@ -146,12 +148,17 @@ class ImageBuilder:
         """Add or replace a topic."""
         self._replace("topics", topic.name, topic)
         self._replace("topic_names", topic.topic_id, topic.name)
+        if can_collide(topic.name):
+            self._replace("colliding", collision_key(topic.name), topic.name)
 
     def remove_topic(self, name: str) -> None:
         """Remove a topic and remember its id."""
         topic_id = self._image.topics[name].topic_id
         self._replace("topics", name, None)
         self._replace("topic_names", topic_id, None)
+        # Two that were found on disk may collide; the entry is that of the later one.
+        if self._image.colliding.get(collision_key(name)) == name:
+            self._replace("colliding", collision_key(name), None)
         self.retire((topic_id,))
 
     def set_partitions(self, name: str, partitions: tuple[PartitionImage, ...]) -> None:

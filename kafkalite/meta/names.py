@@ -27,6 +27,11 @@ def refusal_of_name(name: str) -> str | None:
     return None
 
 
+def can_collide(name: str) -> bool:
+    """Whether there may be another name that metrics could not tell from this one."""
+    return "." in name or "_" in name
+
+
 def collision_key(name: str) -> str:
     """Return what two names share that metrics could not tell apart."""
     return name.replace(".", "_")

@@ -78,3 +78,13 @@ def test_only_the_latest_retired_ids_are_remembered():
     retired = builder.build(1).retired_topic_ids
     assert len(retired) == RETIRED_TOPIC_IDS_MAX
     assert retired[-1] == topic_id(RETIRED_TOPIC_IDS_MAX + 4)
+
+
+def test_names_that_others_may_not_resemble_are_known_until_their_topic_goes():
+    """Rule B22: found without a look at every topic."""
+    both = image("a.b", "plain", "a_b")  # as found on disk: nothing could be asked
+    assert both.colliding == {"a_b": "a_b"}
+    older_gone = both.apply([TopicDeleted(name="a.b", topic_id=topic_id(1))])
+    assert older_gone.colliding == {"a_b": "a_b"}
+    assert older_gone.apply([TopicDeleted(name="plain", topic_id=topic_id(2))]).colliding
+    assert not older_gone.apply([TopicDeleted(name="a_b", topic_id=topic_id(3))]).colliding
