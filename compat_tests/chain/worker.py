@@ -21,8 +21,8 @@ from confluent_kafka import (
 WAIT_S = 30
 ABORTED_SHARE = 0.1
 RECORDS_MAX = 8
-#: librdkafka 2.9, which begins anew when it loses all brokers: send_offsets_to_transaction then waits
-#: until its time is up for the group's coordinator as it was known before (seen with 2.16.1).
+#: librdkafka 2.9, which begins anew when it loses all brokers: then send_offsets_to_transaction
+#: waits until its time is up for the group's coordinator that it knew before (seen with 2.16.1).
 _FORGETS_BROKERS = 0x02090000
 _DISCONNECTED = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
 
