@@ -152,9 +152,7 @@ def test_settings_that_only_kafka_acts_on_warn_once_together() -> None:
         }
     )
     (warning,) = config.warnings
-    assert warning.startswith(
-        "settings that have no effect in kafkalite: controller.quorum.voters"
-    )
+    assert warning.startswith("settings that have no effect in kafkalite: controller.quorum.voters")
     assert "process.roles" in warning
     assert "secret" not in warning
     assert config.node_id == 7

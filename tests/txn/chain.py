@@ -25,7 +25,7 @@ from tests.server.broker_process import BrokerProcess, free_port
 
 SOURCE, TARGET, GROUP = "source", "target", "chain"
 WAIT_S = 30
-DRAIN_S = 90
+DRAIN_S = 240
 """A transaction of a worker that was killed runs out after 8 s, a member's session after 6."""
 
 
