@@ -153,7 +153,10 @@ class ReplicaManager:
                 continue
             log.update_config(config)
             if log.topic_id == ZERO_UUID:  # its file was torn, or is older than topic IDs
-                self._logs.set_topic_id(topic_partition, topic.topic_id)
+                try:
+                    self._logs.set_topic_id(topic_partition, topic.topic_id)
+                except KafkaError as error:
+                    logger.error("%s goes without its topic ID: %s", topic_partition, error)
             partition = Partition(log, leader_epoch=state.leader_epoch)
             self._partitions[topic_partition] = partition
             self._by_topic.setdefault(topic.name, {})[index] = partition

@@ -172,5 +172,5 @@ class Connection:
             raise PeerClosed
 
     async def _watch_peer(self, waiting: trio.CancelScope) -> None:
-        if await self._transport.wait_peer_closed():
-            waiting.cancel()
+        await self._transport.wait_peer_closed()
+        waiting.cancel()

@@ -1,6 +1,7 @@
 """One client's byte stream: receiving into lent buffers, sending bytes and pieces of files."""
 
 import os
+import select
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +21,10 @@ GATHER_MAX_BYTES = 256 * 1024
 """Small chunks are joined up to here. A client that reads slowly holds so much of what it was to
 get in memory, and the rest stays in the files."""
 
+PEER_CHECK_S = 5
+"""How long a client may be gone unnoticed that sent more while its request waited."""
+
+POLLRDHUP = getattr(select, "POLLRDHUP", 0)
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
 TCP_NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 
@@ -40,8 +45,8 @@ class Transport(Protocol):
         """Send all of `chunks` in order; raises OSError when the peer is gone or a file short."""
         ...
 
-    async def wait_peer_closed(self) -> bool:
-        """Return True when the peer has gone, False when it has sent more instead."""
+    async def wait_peer_closed(self) -> None:
+        """Return when the peer has gone; what it sends meanwhile is left to be received."""
         ...
 
     def close(self) -> None:
@@ -103,15 +108,30 @@ class SocketTransport:
         if small:
             await self._send_bytes(small[0] if len(small) == 1 else b"".join(small), 0)
 
-    async def wait_peer_closed(self) -> bool:
-        """Return True when the peer has gone, False when it has sent more instead."""
-        await trio.lowlevel.wait_readable(self._socket)
-        try:
-            return not self._socket.recv(1, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
-            return False
-        except OSError:
-            return True
+    async def wait_peer_closed(self) -> None:
+        """Return when the peer has gone; what it sends meanwhile is left to be received.
+
+        Behind unread bytes the end of the stream wakes nobody, so it is looked for now and then.
+        """
+        sock = self._socket
+        while True:
+            await trio.lowlevel.wait_readable(sock)
+            try:
+                if not sock.recv(1, socket.MSG_PEEK):
+                    return
+            except (BlockingIOError, InterruptedError):
+                continue
+            except OSError:
+                return
+            if self._has_hung_up():
+                return
+            await trio.sleep(PEER_CHECK_S)
+
+    def _has_hung_up(self) -> bool:
+        """Whether nothing will come after the unread bytes; on Linux, elsewhere nobody knows."""
+        poll = select.poll()
+        poll.register(self._socket, POLLRDHUP)
+        return bool(poll.poll(0))
 
     def close(self) -> None:
         """Close at once; waiting calls end with an error."""

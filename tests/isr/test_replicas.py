@@ -193,6 +193,18 @@ class TestStarting:
         assert (partition.log.topic_id, partition.log_end_offset) == (topic_id, 1)
 
 
+    async def test_id_that_cannot_be_written_is_no_reason_not_to_serve(self, kit, caplog):
+        await kit.create("t", 2)
+        kit.partition().log.topic_id = ZERO_UUID
+
+        def set_topic_id(topic_partition, topic_id):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
+
+        kit.logs.set_topic_id = set_topic_id
+        assert sorted(reloaded(kit).partitions_of("t")) == [0, 1]
+        assert "t-0 goes without its topic ID" in caplog.text
+
+
 class TestOfflineLogs:
     """A log that cannot be opened: its clients hear of it, the others go on."""
 

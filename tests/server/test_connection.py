@@ -59,7 +59,6 @@ class MemoryTransport:
 
     async def wait_peer_closed(self):
         await self.peer_closed.wait()
-        return True
 
     def close(self):
         self.closed = True
