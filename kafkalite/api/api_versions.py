@@ -89,7 +89,6 @@ def refuse(
 
 
 def _range(api: Api[Any, Any]) -> ApiVersion:
-    lowest, highest = api.versions
-    if api.advertise_from is not None:
-        lowest = api.advertise_from
-    return ApiVersion(api_key=ApiKey(api.key), min_version=lowest, max_version=highest)
+    return ApiVersion(
+        api_key=ApiKey(api.key), min_version=api.advertise_from, max_version=api.versions[1]
+    )

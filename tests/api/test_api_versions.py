@@ -93,3 +93,17 @@ def test_a_version_that_is_too_new_is_answered_with_the_range(kit):
     response = handler().refuse(None, error, kit.context(0))
     sent = b"".join(map(bytes, API_VERSIONS.encode_response(0, response)))
     assert sent.hex() == "002300000001001200000004"
+
+
+@pytest.mark.parametrize(
+    "absent",
+    [
+        pytest.param({29, 30, 31}, id="ACLs (rule L219)"),
+        pytest.param({71, 72}, id="telemetry (rule L222)"),
+        pytest.param({68, 69}, id="the new group protocol (rule H161)"),
+        pytest.param({4, 5, 6, 7, 56, 58}, id="what brokers ask each other"),
+    ],
+)
+def test_what_is_not_there_is_not_advertised(kit, absent):
+    """Clients go without, or say so; they would ask a broker that only refuses for ever."""
+    assert not absent & {each.api_key for each in ask(kit).api_keys}

@@ -91,6 +91,14 @@ class TestAnswers:
         (stored,) = kit.partition("l").read_batches(0)
         assert [record.timestamp for record in iterate_records(stored)] == [NOW_MS]
 
+    @pytest.mark.parametrize("acks", [-1, 1])
+    async def test_one_replica_is_as_many_as_can_be_asked_for(self, kit, acks):
+        """Rules C51 to C53: min.insync.replicas beyond the replication factor asks for all."""
+        await kit.create("m", min_insync_replicas=2)
+        answer = produce_one(kit, batch("a"), topic="m", acks=acks)
+        assert (answer.error_code, answer.base_offset) == (0, 0)
+        assert kit.partition("m").high_watermark == 1
+
     async def test_one_bad_partition_does_not_fail_the_others(self, kit):
         """Rule C37."""
         answers = produce(kit, (0, batch("a")), (7, batch("b")), (1, b"junk"), (1, batch("c")))

@@ -192,7 +192,6 @@ class TestStarting:
         partition = reloaded(kit).partition("t", 0)
         assert (partition.log.topic_id, partition.log_end_offset) == (topic_id, 1)
 
-
     async def test_id_that_cannot_be_written_is_no_reason_not_to_serve(self, kit, caplog):
         await kit.create("t", 2)
         kit.partition().log.topic_id = ZERO_UUID

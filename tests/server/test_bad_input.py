@@ -76,6 +76,10 @@ def assert_served(client):
         pytest.param(struct.pack(">ihhih", 10, 9999, 0, 7, -1), id="unknown key"),
         pytest.param(struct.pack(">ihhih", 10, 3, 99, 7, -1) + b"\0", id="unknown version"),
         pytest.param(struct.pack(">ihhih", 10, 29, 1, 7, -1), id="API that is not served"),
+        *(
+            pytest.param(struct.pack(">ihhihi", 14, 0, version, 7, -1, 0), id=f"Produce v{version}")
+            for version in range(3)  # advertised, for librdkafka's sake, and yet not served
+        ),
         pytest.param(struct.pack(">ihhihi", 14, 3, 1, 7, -1, 2**31 - 1), id="lying array length"),
         pytest.param(struct.pack(">ihhihi", 14, 3, 1, 7, -1, 5), id="truncated array"),
     ],
