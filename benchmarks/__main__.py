@@ -10,7 +10,7 @@ from collections.abc import Callable
 import click
 from tqdm import tqdm
 
-from benchmarks import machine, memory, startup, throughput
+from benchmarks import machine, memory, startup, throughput, transactions
 from benchmarks.result import Result
 
 BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "connections": memory.idle_connections,
     "producer": throughput.producer,
     "requests": throughput.requests_one_in_flight,
+    "transactions": transactions.transactions,
 }
 
 
