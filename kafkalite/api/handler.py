@@ -41,8 +41,14 @@ class Handler:
     arrived, and returns a response message, a `Pending`, or `NO_RESPONSE`. A `KafkaError` it
     raises is answered by `refuse(request, error, context)`, which puts the code where this API has
     a field for it.
+
+    Attributes:
+        forwarded: only the controller answers; other brokers hand the request on to it (KIP-590).
+        between_brokers: only brokers ask this, and only on the listener that is theirs.
     """
 
     api: "Api[Any, Any]"
     admit: "Callable[[Any, RequestContext], Any]"
     refuse: "Callable[[Any, KafkaError, RequestContext], Any]"
+    forwarded: bool = False
+    between_brokers: bool = False

@@ -1,4 +1,7 @@
-"""Every declaration at every version against Apache's JSON, as kafka-python's wheel carries it."""
+"""Every declaration at every version against Apache's JSON, as kafka-python's wheel carries it.
+
+Of the messages between brokers, which it lacks, `between_brokers` tells the same.
+"""
 
 import importlib.resources
 import json
@@ -23,6 +26,7 @@ from kafkalite.wire.primitives import (
     Uuid,
 )
 from kafkalite.wire.schema import TAGGED_FIELDS, ArrayOf
+from tests.wire.between_brokers import DEFINITIONS
 from tests.wire.samples import CODECS, name_of
 
 pytest.importorskip("kafka")
@@ -33,6 +37,8 @@ JSON = {}
 
 
 def definition_of(name):
+    if name in DEFINITIONS:
+        return {**DEFINITIONS[name], "common": {}}
     if name not in JSON:
         source = importlib.resources.files("kafka.protocol.schemas.resources") / f"{name}.json"
         text = re.sub(r"(^|\s)//.*$", "", source.read_text(), flags=re.MULTILINE)

@@ -2,8 +2,12 @@
 
 from kafkalite.wire.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from kafkalite.wire.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
+from kafkalite.wire.messages.allocate_producer_ids import ALLOCATE_PRODUCER_IDS
 from kafkalite.wire.messages.alter_configs import ALTER_CONFIGS
+from kafkalite.wire.messages.alter_partition import ALTER_PARTITION
+from kafkalite.wire.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
 from kafkalite.wire.messages.api_versions import API_VERSIONS
+from kafkalite.wire.messages.controlled_shutdown import CONTROLLED_SHUTDOWN
 from kafkalite.wire.messages.create_partitions import CREATE_PARTITIONS
 from kafkalite.wire.messages.create_topics import CREATE_TOPICS
 from kafkalite.wire.messages.delete_groups import DELETE_GROUPS
@@ -16,7 +20,9 @@ from kafkalite.wire.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from kafkalite.wire.messages.describe_producers import DESCRIBE_PRODUCERS
 from kafkalite.wire.messages.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS
 from kafkalite.wire.messages.describe_transactions import DESCRIBE_TRANSACTIONS
+from kafkalite.wire.messages.elect_leaders import ELECT_LEADERS
 from kafkalite.wire.messages.end_txn import END_TXN
+from kafkalite.wire.messages.envelope import ENVELOPE
 from kafkalite.wire.messages.fetch import FETCH
 from kafkalite.wire.messages.find_coordinator import FIND_COORDINATOR
 from kafkalite.wire.messages.heartbeat import HEARTBEAT
@@ -27,6 +33,7 @@ from kafkalite.wire.messages.leave_group import LEAVE_GROUP
 from kafkalite.wire.messages.list_config_resources import LIST_CONFIG_RESOURCES
 from kafkalite.wire.messages.list_groups import LIST_GROUPS
 from kafkalite.wire.messages.list_offsets import LIST_OFFSETS
+from kafkalite.wire.messages.list_partition_reassignments import LIST_PARTITION_REASSIGNMENTS
 from kafkalite.wire.messages.list_transactions import LIST_TRANSACTIONS
 from kafkalite.wire.messages.metadata import METADATA
 from kafkalite.wire.messages.offset_commit import OFFSET_COMMIT
@@ -43,8 +50,12 @@ APIS = {
     for api in (
         ADD_OFFSETS_TO_TXN,
         ADD_PARTITIONS_TO_TXN,
+        ALLOCATE_PRODUCER_IDS,
         ALTER_CONFIGS,
+        ALTER_PARTITION,
+        ALTER_PARTITION_REASSIGNMENTS,
         API_VERSIONS,
+        CONTROLLED_SHUTDOWN,
         CREATE_PARTITIONS,
         CREATE_TOPICS,
         DELETE_GROUPS,
@@ -57,7 +68,9 @@ APIS = {
         DESCRIBE_PRODUCERS,
         DESCRIBE_TOPIC_PARTITIONS,
         DESCRIBE_TRANSACTIONS,
+        ELECT_LEADERS,
         END_TXN,
+        ENVELOPE,
         FETCH,
         FIND_COORDINATOR,
         HEARTBEAT,
@@ -68,6 +81,7 @@ APIS = {
         LIST_CONFIG_RESOURCES,
         LIST_GROUPS,
         LIST_OFFSETS,
+        LIST_PARTITION_REASSIGNMENTS,
         LIST_TRANSACTIONS,
         METADATA,
         OFFSET_COMMIT,
