@@ -2,8 +2,6 @@
 
 import itertools
 import logging
-import socket
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,7 @@ import trio
 from kafkalite.api.context import RequestContext
 from kafkalite.server.budget import MemoryBudget
 from kafkalite.server.connection import Connection
-from kafkalite.server.transport import SocketTransport
+from kafkalite.server.network import TcpNetwork
 from kafkalite.wire.framing import Framer
 
 if TYPE_CHECKING:
@@ -21,14 +19,13 @@ if TYPE_CHECKING:
     from kafkalite.api.context import Services
     from kafkalite.config_listeners import Listener
     from kafkalite.server.dispatch import Dispatcher
+    from kafkalite.server.network import Acceptor, Network
+    from kafkalite.server.transport import Transport
 
 logger = logging.getLogger("kafkalite.server")
 
 IDLE_CHECKS_PER_LIMIT = 4
 """An idle connection lives at most a quarter longer than connections.max.idle.ms."""
-
-FREE_PORT_TRIALS = 20
-"""A port that is free on one address is rarely taken on another."""
 
 
 class BindError(Exception):
@@ -38,17 +35,24 @@ class BindError(Exception):
 class ConnectionServer:
     """Accepts clients on all listeners, within the limits that the settings give."""
 
-    def __init__(self, services: "Services", dispatcher: "Dispatcher") -> None:
+    def __init__(
+        self,
+        services: "Services",
+        dispatcher: "Dispatcher",
+        *,
+        network: "Network | None" = None,
+    ) -> None:
         self._services = services
         self._dispatcher = dispatcher
+        self._network = network or TcpNetwork()
         config = services.config
         self._max_frame_bytes = config.int("socket.request.max.bytes")
         self._max_idle_ms = config.int("connections.max.idle.ms")
         self._budget = MemoryBudget(config.int("queued.max.request.bytes"))
         self._ids = itertools.count(1)
         self._open: dict[int, tuple[Connection, str, trio.CancelScope]] = {}
-        self.sockets: list[tuple[Listener, trio.SocketListener]] = []
-        """What it listens on, and for which listener."""
+        self.acceptors: dict[str, Acceptor] = {}
+        """What it listens on, by the listener's name."""
 
     async def bind(self, listeners: "Sequence[Listener]") -> dict[str, int]:
         """Take the addresses; return the port that each listener got, by its name.
@@ -58,25 +62,23 @@ class ConnectionServer:
         """
         try:
             for listener in listeners:
-                self.sockets += [(listener, one) for one in await _listen(listener)]
+                self.acceptors[listener.name] = await self._listen(listener)
         except BaseException:
             self.close()
             raise
-        return {listener.name: one.socket.getsockname()[1] for listener, one in self.sockets}
+        return {name: acceptor.port for name, acceptor in self.acceptors.items()}
 
     def close(self) -> None:
         """Stop listening. Not needed after `run`."""
-        for _, one in self.sockets:
-            one.socket.close()
-        self.sockets.clear()
+        for acceptor in self.acceptors.values():
+            acceptor.close()
+        self.acceptors.clear()
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         """Accept and serve until cancelled."""
         async with trio.open_nursery() as nursery:
-            for listener, one in self.sockets:
-                await nursery.start(
-                    partial(trio.serve_listeners, partial(self._serve, listener.name), [one])
-                )
+            for name, acceptor in self.acceptors.items():
+                await nursery.start(acceptor.run, partial(self._serve, name))
             if self._max_idle_ms > 0:
                 nursery.start_soon(self._close_idle)
             task_status.started()
@@ -86,14 +88,16 @@ class ConnectionServer:
         """Connections open now."""
         return len(self._open)
 
-    async def _serve(self, listener: str, stream: trio.SocketStream) -> None:
-        theirs = stream.socket
-        sock = socket.socket(theirs.family, theirs.type, theirs.proto, theirs.detach())
+    async def _listen(self, listener: "Listener") -> "Acceptor":
         try:
-            transport = SocketTransport(sock)
-        except OSError:  # gone before it was looked at
-            sock.close()
-            return
+            return await self._network.listen(listener.host, listener.port)
+        except OSError as error:
+            reason = error.__cause__ or error
+            raise BindError(
+                f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}"
+            ) from error
+
+    async def _serve(self, listener: str, transport: "Transport") -> None:
         if not self._admits(transport.peer_address[0]):
             logger.warning("refusing %s:%d: too many connections", *transport.peer_address)
             transport.close()
@@ -139,29 +143,3 @@ class ConnectionServer:
             for connection, _, scope in list(self._open.values()):
                 if connection.active_ms(now_ms) < oldest_ms and not connection.is_busy:
                     scope.cancel()
-
-
-async def _listen(listener: "Listener") -> list[trio.SocketListener]:
-    """Return a socket for each address of the listener's host, all with the same port.
-
-    Raises:
-        BindError: it cannot be had.
-    """
-    host = "127.0.0.1" if listener.host == "localhost" else listener.host or None
-    for _ in range(FREE_PORT_TRIALS):
-        try:
-            bound = await trio.open_tcp_listeners(listener.port, host=host)
-        except OSError as error:
-            reason = error.__cause__ or error
-            raise BindError(
-                f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}"
-            ) from error
-        ports = {one.socket.getsockname()[1] for one in bound}
-        if len(ports) == 1:
-            return bound
-        # Any free port was asked for, and each address has another one.
-        for one in bound:
-            one.socket.close()
-        with suppress(OSError):
-            return await trio.open_tcp_listeners(ports.pop(), host=host)
-    raise BindError(f"listeners: no port is free on all addresses of {listener.name}")
