@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from kafkalite.config_listeners import endpoints, parse_advertised, parse_listeners
+from kafkalite.config_listeners import (
+    endpoints,
+    inter_broker_listener,
+    parse_advertised,
+    parse_listeners,
+)
 from kafkalite.log_config import LogConfig
 from kafkalite.settings.kinds import SettingError, Value, parse_value, split_list
 from kafkalite.settings.own import PROFILES
@@ -99,7 +104,8 @@ class BrokerConfig:
         profile_defaults: what the profile says, as text.
         dynamic_broker: what was changed for this broker while it ran, as text.
         dynamic_default: what was changed for all brokers while they ran, as text.
-        listeners: where clients are listened for.
+        listeners: where clients and other brokers are listened for.
+        inter_broker_listener: name of the listener by which brokers reach each other.
         unknown: names among the given settings that mean nothing to Kafka or to kafkalite.
         warnings: one line for each thing about the given settings that their author should know.
     """
@@ -312,7 +318,9 @@ class BrokerConfig:
                 self.list("listeners"),
                 protocol_map=self.str("listener.security.protocol.map"),
                 controller_names=self.list("controller.listener.names"),
+                inter_broker_name=self.optional_str("inter.broker.listener.name"),
             )
+            self.inter_broker_listener = inter_broker_listener(self.listeners).name
             parse_advertised(
                 self.list("advertised.listeners"),
                 listener_names=tuple(listener.name for listener in self.listeners),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafkalite.settings.kinds import SettingError, split_list
 
@@ -17,24 +17,33 @@ _PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Listener:
-    """An address to listen on. An empty host means all interfaces, port 0 any free port."""
+    """An address to listen on. An empty host means all interfaces, port 0 any free port.
+
+    Attributes:
+        is_inter_broker: brokers may come in here; False where they have a listener of their own.
+    """
 
     name: str
     host: str
     port: int
+    is_inter_broker: bool = True
 
 
 def parse_listeners(
-    addresses: Sequence[str], *, protocol_map: str, controller_names: Sequence[str]
+    addresses: Sequence[str],
+    *,
+    protocol_map: str,
+    controller_names: Sequence[str],
+    inter_broker_name: str | None = None,
 ) -> tuple[Listener, ...]:
-    """Return the listeners for clients; those of a controller are left out.
+    """Return the listeners for clients and brokers; those of a controller are left out.
 
     A configuration made for a combined Kafka node names a controller's listener too, which has no
     use here.
 
     Raises:
-        SettingError: an address that cannot be read, a name or port used twice, or a protocol
-            that this broker does not speak.
+        SettingError: an address that cannot be read, a name or port used twice, a protocol
+            that this broker does not speak, or brokers that are to come in by no listener.
     """
     protocols = dict(_split_pair(pair) for pair in split_list(protocol_map))
     listeners = tuple(
@@ -59,7 +68,28 @@ def parse_listeners(
             raise SettingError(
                 f"listeners: {listener.name} uses {protocol}, and only PLAINTEXT is supported"
             )
-    return listeners
+    if inter_broker_name is None:
+        return listeners
+    for_brokers = inter_broker_name.upper()
+    if all(listener.name != for_brokers for listener in listeners):
+        names = ", ".join(listener.name for listener in listeners)
+        raise SettingError(
+            f"inter.broker.listener.name: {inter_broker_name} is not the name of a listener "
+            f"({names})"
+        )
+    return tuple(
+        replace(listener, is_inter_broker=listener.name == for_brokers) for listener in listeners
+    )
+
+
+def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:
+    """Return the listener that other brokers are to come in by.
+
+    Where none was named (`inter.broker.listener.name`), that is the one called PLAINTEXT, as in
+    Kafka, which refuses to start without it; here it is the first then.
+    """
+    candidates = [listener for listener in listeners if listener.is_inter_broker]
+    return next((one for one in candidates if one.name == "PLAINTEXT"), candidates[0])
 
 
 def parse_advertised(

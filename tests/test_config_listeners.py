@@ -1,6 +1,11 @@
 import pytest
 
-from kafkalite.config_listeners import endpoints, parse_advertised, parse_listeners
+from kafkalite.config_listeners import (
+    endpoints,
+    inter_broker_listener,
+    parse_advertised,
+    parse_listeners,
+)
 from kafkalite.settings.kinds import SettingError
 
 MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,OTHER:PLAINTEXT"
@@ -94,3 +99,27 @@ def test_addresses_that_no_client_can_use_are_refused(address: str, message: str
 def test_a_listener_is_advertised_once() -> None:
     with pytest.raises(SettingError, match="given twice"):
         parse_advertised(("PLAINTEXT://a:1", "PLAINTEXT://b:1"), listener_names=("PLAINTEXT",))
+
+
+class TestListenerOfBrokers:
+    @staticmethod
+    def parsed(*addresses: str, name: str | None = None):
+        return parse_listeners(
+            addresses, protocol_map=MAP, controller_names=(), inter_broker_name=name
+        )
+
+    def test_one_that_is_named_is_theirs_alone(self) -> None:
+        parsed = self.parsed("PLAINTEXT://:1", "OTHER://:2", name="other")
+        assert [one.is_inter_broker for one in parsed] == [False, True]
+        assert inter_broker_listener(parsed).name == "OTHER"
+
+    def test_without_a_name_brokers_may_come_in_by_all_and_choose_plaintext(self) -> None:
+        parsed = self.parsed("OTHER://:2", "PLAINTEXT://:1")
+        assert [one.is_inter_broker for one in parsed] == [True, True]
+        assert inter_broker_listener(parsed).name == "PLAINTEXT"
+        assert inter_broker_listener(self.parsed("OTHER://:2")).name == "OTHER"
+
+    def test_name_of_no_listener_stops_the_start(self) -> None:
+        message = r"inter\.broker\.listener\.name: SIDE is not the name of a listener \(OTHER\)"
+        with pytest.raises(SettingError, match=message):
+            self.parsed("OTHER://:2", name="SIDE")

@@ -44,6 +44,8 @@ class RequestContext:
     connection_id: int
     listener: str
     """Name of the listener the client came in by, as in `listeners` (for example PLAINTEXT)."""
+    is_inter_broker: bool = True
+    """Brokers may come in by this listener; clients too, unless they have one of their own."""
     local_address: tuple[str, int]
     """Host and port that the client connected to."""
     peer_address: tuple[str, int]

@@ -33,6 +33,13 @@ class Pending:
     wait: Callable[[], Awaitable[Any]]
 
 
+@dataclass(slots=True)
+class RelayedAnswer:
+    """A response that another broker made: its bytes, with the header that the client expects."""
+
+    data: bytes | memoryview
+
+
 @dataclass(slots=True, frozen=True)
 class Handler:
     """One API that this broker answers.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import CloseConnection, Handler, NoResponse, Pending
+from kafkalite.api.handler import CloseConnection, Handler, NoResponse, Pending, RelayedAnswer
 from kafkalite.server.transport import Chunk
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
@@ -26,11 +26,14 @@ class Exchange:
     header: RequestHeader
     request: Any
     result: Any
-    """Response message, `Pending`, or `NO_RESPONSE`."""
+    """Response message, `RelayedAnswer`, `Pending`, or `NO_RESPONSE`."""
 
 
 Observer = Callable[[Exchange, int, RequestContext], None]
 """Told of each request when its handler has returned, with the size of its frame in bytes."""
+
+Forward = Callable[[Any, memoryview, RequestContext], Pending]
+"""Hands a request (as decoded, and its frame) on to the controller; gives a `RelayedAnswer`."""
 
 
 class Dispatcher:
@@ -40,8 +43,13 @@ class Dispatcher:
         observer: for tests that look at what clients send; it may not raise.
     """
 
-    def __init__(self, handlers: Iterable[Handler]) -> None:
+    def __init__(self, handlers: Iterable[Handler], *, forward: Forward | None = None) -> None:
+        """Take what to answer, and where to hand on what only the controller may answer.
+
+        Without the latter this broker is alone, and its own controller.
+        """
         self.observer: Observer | None = None
+        self._forward = forward
         self._handlers: dict[int, Handler] = {}
         for handler in handlers:
             assert handler.api.key not in self._handlers
@@ -79,7 +87,10 @@ class Dispatcher:
             raise MalformedMessage(f"{api.key.name} v{header.api_version}: {error}") from None
         exchange = Exchange(handler, header, request, None)
         try:
-            exchange.result = handler.admit(request, context)
+            if handler.forwarded or handler.between_brokers:
+                exchange.result = self._admit_special(handler, request, frame, context)
+            else:
+                exchange.result = handler.admit(request, context)
         except (CloseConnection, AssertionError):
             raise
         except Exception as error:
@@ -110,6 +121,9 @@ class Dispatcher:
         """
         if isinstance(exchange.result, NoResponse):
             return []
+        if isinstance(exchange.result, RelayedAnswer):
+            data = exchange.result.data
+            return [len(data).to_bytes(SIZE_PREFIX_BYTES, "big"), data]
         assert not isinstance(exchange.result, Pending)
         api, header = exchange.handler.api, exchange.header
         try:
@@ -124,6 +138,24 @@ class Dispatcher:
         size = len(prefix) + sum(map(len, chunks))
         chunks.insert(0, size.to_bytes(SIZE_PREFIX_BYTES, "big") + prefix)
         return chunks
+
+    def _admit_special(
+        self, handler: Handler, request: Any, frame: memoryview, context: RequestContext
+    ) -> Any:
+        """Refuse what only brokers may ask; hand on what only the controller may answer."""
+        if handler.between_brokers and not context.is_inter_broker:
+            raise KafkaError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                f"{handler.api.key.name} is for brokers, which do not come in by "
+                f"{context.listener} (inter.broker.listener.name)",
+            )
+        if (
+            handler.forwarded
+            and self._forward is not None
+            and not context.services.metadata.is_controller
+        ):
+            return self._forward(request, frame, context)
+        return handler.admit(request, context)
 
     def _too_new(
         self, handler: Handler, header: RequestHeader, context: RequestContext

@@ -51,8 +51,8 @@ class ConnectionServer:
         self._budget = MemoryBudget(config.int("queued.max.request.bytes"))
         self._ids = itertools.count(1)
         self._open: dict[int, tuple[Connection, str, trio.CancelScope]] = {}
-        self.acceptors: dict[str, Acceptor] = {}
-        """What it listens on, by the listener's name."""
+        self.acceptors: dict[Listener, Acceptor] = {}
+        """What it listens on."""
 
     async def bind(self, listeners: "Sequence[Listener]") -> dict[str, int]:
         """Take the addresses; return the port that each listener got, by its name.
@@ -62,11 +62,11 @@ class ConnectionServer:
         """
         try:
             for listener in listeners:
-                self.acceptors[listener.name] = await self._listen(listener)
+                self.acceptors[listener] = await self._listen(listener)
         except BaseException:
             self.close()
             raise
-        return {name: acceptor.port for name, acceptor in self.acceptors.items()}
+        return {listener.name: one.port for listener, one in self.acceptors.items()}
 
     def close(self) -> None:
         """Stop listening. Not needed after `run`."""
@@ -77,8 +77,8 @@ class ConnectionServer:
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         """Accept and serve until cancelled."""
         async with trio.open_nursery() as nursery:
-            for name, acceptor in self.acceptors.items():
-                await nursery.start(acceptor.run, partial(self._serve, name))
+            for listener, acceptor in self.acceptors.items():
+                await nursery.start(acceptor.run, partial(self._serve, listener))
             if self._max_idle_ms > 0:
                 nursery.start_soon(self._close_idle)
             task_status.started()
@@ -97,7 +97,7 @@ class ConnectionServer:
                 f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}"
             ) from error
 
-    async def _serve(self, listener: str, transport: "Transport") -> None:
+    async def _serve(self, listener: "Listener", transport: "Transport") -> None:
         if not self._admits(transport.peer_address[0]):
             logger.warning("refusing %s:%d: too many connections", *transport.peer_address)
             transport.close()
@@ -106,7 +106,8 @@ class ConnectionServer:
         context = RequestContext(
             services=self._services,
             connection_id=connection_id,
-            listener=listener,
+            listener=listener.name,
+            is_inter_broker=listener.is_inter_broker,
             local_address=transport.local_address,
             peer_address=transport.peer_address,
             now_ms=self._services.clock.wall_ms(),

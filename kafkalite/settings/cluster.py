@@ -83,7 +83,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         internal=True,
     ),
     Setting("initial.broker.registration.timeout.ms", INT, 60_000, inert=True),
-    Setting("inter.broker.listener.name", STRING, None, inert=True),
+    Setting("inter.broker.listener.name", STRING, None),
     Setting("internal.metadata.delete.delay.millis", LONG, 60_000, inert=True, internal=True),
     Setting("internal.metadata.log.segment.bytes", INT, None, inert=True, internal=True),
     Setting("internal.metadata.max.batch.size.in.bytes", INT, 8_388_608, inert=True, internal=True),

@@ -4,7 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler, Pending
+from kafkalite.api.handler import (
+    NO_RESPONSE,
+    CloseConnection,
+    Handler,
+    Pending,
+    RelayedAnswer,
+)
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
 from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersionsResponse
@@ -151,3 +157,46 @@ def test_observer_sees_each_request_with_its_size(context):
 def test_two_handlers_of_one_api_are_a_bug():
     with pytest.raises(AssertionError):
         Dispatcher([Handler(HEARTBEAT, None, None)] * 2)
+
+
+class TestRequestsOfBrokers:
+    """What only brokers may ask, and what only the controller may answer (KIP-590)."""
+
+    @staticmethod
+    def dispatcher(*, forward=None, **flags):
+        def refuse(request, error, context):
+            return HeartbeatResponse(error_code=error.code)
+
+        handler = Handler(HEARTBEAT, lambda *_: HeartbeatResponse(), refuse, **flags)
+        return Dispatcher([handler], forward=forward)
+
+    @pytest.mark.parametrize("is_inter_broker", [True, False])
+    def test_brokers_are_answered_on_the_listener_of_brokers(self, context, is_inter_broker):
+        context.is_inter_broker, context.listener = is_inter_broker, "CLIENTS"
+        exchange = self.dispatcher(between_brokers=True).admit(heartbeat(), context)
+        refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert exchange.result.error_code == (0 if is_inter_broker else refused)
+
+    @pytest.mark.parametrize("is_controller", [True, False])
+    def test_controller_answers_itself_and_others_hand_on(self, context, is_controller):
+        context.services = SimpleNamespace(metadata=SimpleNamespace(is_controller=is_controller))
+        pending, seen = Pending(None), []
+
+        def forward(request, frame, context):
+            seen.append((request.group_id, bytes(frame)))
+            return pending
+
+        one = self.dispatcher(forward=forward, forwarded=True)
+        exchange = one.admit(heartbeat("mine"), context)
+        assert (exchange.result is pending) == (not is_controller)
+        assert seen == ([] if is_controller else [("mine", bytes(heartbeat("mine")))])
+
+    def test_lone_broker_has_nobody_to_hand_on_to(self, context):
+        exchange = self.dispatcher(forwarded=True).admit(heartbeat(), context)
+        assert exchange.result == HeartbeatResponse()
+
+    def test_answer_of_the_controller_goes_out_as_it_came(self, context):
+        one = self.dispatcher()
+        exchange = one.admit(heartbeat(), context)
+        exchange.result = RelayedAnswer(memoryview(b"anything"))
+        assert b"".join(one.encode(exchange)) == b"\0\0\0\x08anything"
