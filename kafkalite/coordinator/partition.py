@@ -54,10 +54,23 @@ class CoordinatorPartition(Protocol):
         """Largest batch that `append` takes."""
         ...
 
+    @property
+    def leader_epoch(self) -> int:
+        """Which reign over the partition this is."""
+        ...
+
     def append(
-        self, records: bytearray | memoryview, *, now_ms: int, origin: AppendOrigin
+        self,
+        records: bytearray | memoryview,
+        *,
+        now_ms: int,
+        origin: AppendOrigin,
+        all_acks: bool,
     ) -> AppendedRange:
-        """Append one batch; a KafkaError means that nothing was written."""
+        """Append one batch; a KafkaError means that nothing was written.
+
+        With `all_acks` it is one where fewer replicas are in sync than the topic demands (rule 52).
+        """
         ...
 
     def read_batches(self, offset: int) -> Iterator[memoryview]:
@@ -82,8 +95,8 @@ async def replay_log(
 ) -> int:
     """Replay a whole partition into an empty shard, in slices that do not hold the loop.
 
-    What lies above the high watermark is waited for, since it may yet be cut off. Returns the
-    number of records, early if `is_wanted` says so.
+    What lies above the high watermark is waited for, since it may yet be cut off: a new leader has
+    to hear from its followers first. Returns the number of records, early if `is_wanted` says so.
 
     Raises:
         KafkaError: a corrupt batch.

@@ -29,6 +29,9 @@ logger = logging.getLogger("kafkalite.coordinator")
 DEFAULT_WRITE_TIMEOUT_MS = 5_000
 """Default of offsets.commit.timeout.ms."""
 
+TELL_AGAIN_MS = 1_000
+"""After this time a shard that could not write is told again of what happened; nobody waits."""
+
 _UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 CLIENT_ERRORS: Mapping[ErrorCode, ErrorCode] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: _UNAVAILABLE,
@@ -106,6 +109,22 @@ class CoordinatorRuntime:
         """
         return self._handle(self._slot(topic, key), event)
 
+    def check(self, topic: str, key: str) -> None:
+        """Refuse what the shard of `key` could not be asked here and now.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        self._slot(topic, key)
+
+    def place_of(self, topic: str, key: str) -> tuple[TopicPartition, bool] | None:
+        """Return the partition of `key`, and whether its shard is here; None without a topic."""
+        count = self._partition_counts[topic]
+        if not count:
+            return None
+        index = partition_for(key, count)
+        return TopicPartition(topic, index), index in self._slots[topic]
+
     def handle_all(self, topic: str, event: object) -> list[Any]:
         """Have each shard of a topic that is led here decide about an event.
 
@@ -146,7 +165,7 @@ class CoordinatorRuntime:
         )
         try:
             info = slot.partition.append(
-                marker, now_ms=now.wall_ms, origin=AppendOrigin.COORDINATOR
+                marker, now_ms=now.wall_ms, origin=AppendOrigin.COORDINATOR, all_acks=True
             )
         except KafkaError as error:
             raise self._refused(slot, error) from error
@@ -177,17 +196,25 @@ class CoordinatorRuntime:
     ) -> None:
         """Make the shards those of the partitions led here; the rest answer NOT_COORDINATOR.
 
-        A shard whose partition object is the same stays as it is. One whose log is empty is ready
-        at once, others are loaded by `run`. A topic that is not there has 0 partitions.
+        To be told whenever that may have changed, before anything else happens. A shard whose
+        partition was led here all the time stays as it is, also in another epoch. One whose log is
+        empty is ready at once, others are loaded by `run`. A topic that is not there has 0
+        partitions.
         """
         self._partition_counts[topic] = partition_count
         slots = self._slots[topic]
-        for index in [*slots]:
-            if led.get(index) is not slots[index].partition:
-                slots.pop(index).close()
+        missed = {}
+        for index, slot in [*slots.items()]:
+            if slot.is_still(led.get(index)):
+                slot.leader_epoch = slot.partition.leader_epoch
+            else:
+                missed[index] = slots.pop(index).missed
+                slot.close()
         for index, partition in led.items():
             if index not in slots:
-                slots[index] = self._open(TopicPartition(topic, index), partition)
+                slots[index] = self._open(
+                    TopicPartition(topic, index), partition, missed.get(index, ())
+                )
 
     def is_loading(self) -> bool:
         """Whether some shard is not ready yet."""
@@ -217,6 +244,8 @@ class CoordinatorRuntime:
                     break
                 self._process(slot, slot.core.on_time(now), now)
             slot.on_time(now.monotonic_ms)
+            if slot.state is SlotState.ACTIVE and slot.missed:
+                self._tell_again(slot, now.monotonic_ms)
             deadlines.append(slot.next_deadline_ms())
             if slot.state is SlotState.ACTIVE:
                 deadlines.append(slot.core.next_deadline_ms())
@@ -261,16 +290,21 @@ class CoordinatorRuntime:
         Raises:
             KafkaError: the refusal of `own_ticket`.
         """
-        replies, effects = result.replies, result.effects
+        replies, effects, at_once = result.replies, result.effects, result.at_once
         if result.records:
             try:
                 self._write(slot, result, now)
             except KafkaError as error:
                 refusal = self._refused(slot, error)
                 replies, effects = [(ticket, refusal) for ticket, _ in replies], ()
+                at_once = True
         answer: Any = None
         is_answered = own_ticket is None
-        if slot.written_end > slot.partition.high_watermark and slot.state is SlotState.ACTIVE:
+        if (
+            not at_once
+            and slot.written_end > slot.partition.high_watermark
+            and slot.state is SlotState.ACTIVE
+        ):
             deadline_ms = now.monotonic_ms + self._write_timeout_ms
             slot.hold_back(replies, deadline_ms)
             self._wake_by(deadline_ms)
@@ -303,8 +337,11 @@ class CoordinatorRuntime:
             timestamp_ms=now.wall_ms,
             max_batch_bytes=partition.max_batch_bytes,
         ):
-            info = partition.append(batch.data, now_ms=now.wall_ms, origin=AppendOrigin.COORDINATOR)
+            info = partition.append(
+                batch.data, now_ms=now.wall_ms, origin=AppendOrigin.COORDINATOR, all_acks=True
+            )
             slot.written_end = info.last_offset + 1
+            slot.is_refused = False
             for offset, record in enumerate(batch.records, info.first_offset):
                 record.offset = offset
                 record.producer_id = result.producer_id
@@ -313,11 +350,18 @@ class CoordinatorRuntime:
     def _refused(self, slot: Slot, error: KafkaError) -> KafkaError:
         """Return what clients are told of a failed append; without a log, begin anew."""
         code = CLIENT_ERRORS.get(error.code, error.code)
-        logger.warning("%s: could not write: %s", slot.topic_partition, error)
+        if not slot.is_refused:
+            logger.warning("%s: could not write: %s", slot.topic_partition, error)
+        slot.is_refused = True
         if code is ErrorCode.NOT_COORDINATOR and slot.state is SlotState.ACTIVE:
             topic, index = slot.topic_partition
             slot.close()
-            self._slots[topic][index] = self._open(slot.topic_partition, slot.partition)
+            if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                # Whoever leads loads it; should it be this broker again, it will be told.
+                del self._slots[topic][index]
+            else:
+                reopened = self._open(slot.topic_partition, slot.partition, slot.missed)
+                self._slots[topic][index] = reopened
         return KafkaError(code, f"{slot.topic_partition}: {error.message or error.code.name}")
 
     def _tell(self, topic: str, event: object) -> None:
@@ -330,10 +374,32 @@ class CoordinatorRuntime:
     def _handle_quietly(self, slot: Slot, event: object) -> None:
         try:
             answer = self._handle(slot, event)
-        except KafkaError:
-            return  # logged where it happened; nobody asked
+        except KafkaError:  # logged where it happened; nobody asked
+            self._keep(slot.topic_partition, event)
+            return
         if isinstance(answer, Parked):
             answer.forget()
+
+    def _keep(self, topic_partition: TopicPartition, event: object) -> None:
+        """Tell the shard of an event again: its log was lost, or too few replicas are in sync."""
+        topic, index = topic_partition
+        slot = self._slots[topic].get(index)
+        if slot is None:
+            return  # whoever leads now is told as well
+        slot.missed.append(event)
+        # Not sooner, though it may be loaded by then: a log that fails would be loaded in a circle.
+        slot.tell_again_ms = self._clock.monotonic_ms() + TELL_AGAIN_MS
+        self._wake_by(slot.tell_again_ms)
+
+    def _tell_again(self, slot: Slot, now_ms: int) -> None:
+        if slot.tell_again_ms > now_ms:
+            return
+        events, slot.missed = slot.missed, []
+        for event in events:
+            if slot.state is SlotState.ACTIVE:
+                self._handle_quietly(slot, event)
+            else:
+                self._keep(slot.topic_partition, event)
 
     # --- Looking up -----------------------------------------------------------------------------
 
@@ -361,10 +427,16 @@ class CoordinatorRuntime:
 
     # --- Loading --------------------------------------------------------------------------------
 
-    def _open(self, topic_partition: TopicPartition, partition: CoordinatorPartition) -> Slot:
+    def _open(
+        self,
+        topic_partition: TopicPartition,
+        partition: CoordinatorPartition,
+        missed: Iterable[object] = (),
+    ) -> Slot:
         kind = self._kinds[topic_partition.topic]
         core = kind.new_shard(topic_partition.partition)
         slot = Slot(topic_partition, kind, partition, core, self._perform)
+        slot.missed += missed
         partition.watch(slot.on_progress)
         if partition.log_start_offset == partition.log_end_offset:
             self._activate(slot)
@@ -379,9 +451,8 @@ class CoordinatorRuntime:
         now = self._now()
         self._process(slot, slot.core.on_loaded(now), now)
         self._wake_by(slot.core.next_deadline_ms())
-        for event in slot.missed:
-            self._handle_quietly(slot, event)
-        slot.missed.clear()
+        self._tell_again(slot, now.monotonic_ms)
+        self._wake_by(slot.next_deadline_ms())
         self._look_again()
 
     async def _load_shards(self) -> None:
@@ -394,18 +465,22 @@ class CoordinatorRuntime:
                 await self._load_wanted.wait()
 
     async def _load(self, slot: Slot) -> None:
+        count = 0
         try:
-            count = await replay_log(
-                slot.partition,
-                slot.kind.codec,
-                slot.core,
-                is_wanted=lambda: slot.state is SlotState.LOADING,
-            )
+            with trio.CancelScope() as slot.loading:
+                count = await replay_log(
+                    slot.partition,
+                    slot.kind.codec,
+                    slot.core,
+                    is_wanted=lambda: slot.state is SlotState.LOADING,
+                )
         except KafkaError:
             # Without its state a coordinator would say what is not so.
             logger.exception("%s: could not be loaded", slot.topic_partition)
             slot.close()
             return
+        finally:
+            slot.loading = None
         if slot.state is SlotState.LOADING:
             logger.info("%s: loaded %d records", slot.topic_partition, count)
             self._activate(slot)

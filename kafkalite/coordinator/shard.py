@@ -47,8 +47,10 @@ class Result:
     leave when the records are below the high watermark; without records, when everything that was
     written before is. So every answer describes committed state.
 
-    The log may refuse the records before anything of them is written. They are then not replayed,
-    and all replies become refusals: a shard must be able to go on from there.
+    The log may refuse the records before anything of them is written: it is full, or too few
+    replicas are in sync. They are then not replayed, and all replies become refusals, which leave
+    at once. A shard must be able to go on from there: what its timers brought about is brought
+    about again by another timer.
     """
 
     records: Sequence[StoredRecord] = ()
@@ -57,6 +59,8 @@ class Result:
     """The records go into one batch; otherwise they may be spread over several."""
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = -1
+    at_once: bool = False
+    """The replies do not wait for what was written before: they say nothing about it."""
     effects: Sequence[object] = ()
     """What others are to do once the records are below the high watermark. Not done if the records
     were refused, and lost with the shard: `on_loaded` brings forth again what may be missing."""

@@ -86,10 +86,14 @@ class Slot:
         "_effects",
         "_perform",
         "core",
+        "is_refused",
         "kind",
+        "leader_epoch",
+        "loading",
         "missed",
         "partition",
         "state",
+        "tell_again_ms",
         "topic_partition",
         "waiting",
         "written_end",
@@ -107,12 +111,19 @@ class Slot:
         self.kind = kind
         self.partition = partition
         self.core = core
+        self.leader_epoch = partition.leader_epoch
         self.state = SlotState.LOADING
+        self.loading: trio.CancelScope | None = None
+        """Around the replay, which may wait for the high watermark."""
         self.written_end = 0
         """End (exclusive) of what was written or loaded; answers wait for the watermark there."""
         self.waiting: dict[Ticket, Parked] = {}
         self.missed: list[object] = []
-        """Events that came while the shard was loading and must not be lost."""
+        """Events that must not be lost, and came while the shard was loading or could not write."""
+        self.tell_again_ms = 0
+        """When the shard is told of them again."""
+        self.is_refused = False
+        """Whether the last append was; it is said once to the operator."""
         self._behind: deque[_Behind] = deque()
         self._effects: deque[tuple[int, object]] = deque()
         self._perform = perform
@@ -155,8 +166,23 @@ class Slot:
             self._perform(self._effects.popleft()[1])
 
     def next_deadline_ms(self) -> int | None:
-        """Return when the first replies have been held back for too long."""
-        return self._behind[0].deadline_ms if self._behind else None
+        """Return when the first replies have been held back for too long, or events are told."""
+        late_ms = self._behind[0].deadline_ms if self._behind else None
+        if self.state is not SlotState.ACTIVE or not self.missed:
+            return late_ms
+        return self.tell_again_ms if late_ms is None else min(late_ms, self.tell_again_ms)
+
+    def is_still(self, partition: CoordinatorPartition | None) -> bool:
+        """Whether the shard is what the log of `partition` says, though its epoch may be another.
+
+        Who leads in the next epoch too has the same log, and no state to load; so has who lost the
+        leadership and got it back before anything could be written or cut off.
+        """
+        if partition is not self.partition or self.state is SlotState.GONE:
+            return False
+        if partition.leader_epoch == self.leader_epoch:
+            return True
+        return self.state is SlotState.ACTIVE and self.written_end == self.partition.log_end_offset
 
     def on_time(self, now_ms: int) -> None:
         """Refuse those whose records were not replicated in time; they may still be later."""
@@ -171,6 +197,8 @@ class Slot:
     def close(self) -> None:
         """Turn everybody away: the shard is led elsewhere, or loaded anew."""
         self.state = SlotState.GONE
+        if self.loading is not None:
+            self.loading.cancel()
         self.partition.unwatch(self.on_progress)
         gone = KafkaError(
             ErrorCode.NOT_COORDINATOR, f"{self.topic_partition} is no longer led by this broker"

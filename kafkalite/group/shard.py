@@ -189,7 +189,8 @@ class GroupShard:
         )
         is_rebalancing = group.state is GroupState.PREPARING_REBALANCE
         code = ErrorCode.REBALANCE_IN_PROGRESS if is_rebalancing else ErrorCode.NONE
-        return Result(replies=((ticket, HeartbeatResponse(error_code=code)),))
+        # As in Kafka a heartbeat does not wait for replicas that are slow: it is about the session.
+        return Result(replies=((ticket, HeartbeatResponse(error_code=code)),), at_once=True)
 
     def _join(self, event: JoinGroup, ticket: Ticket, now: Now) -> Result:
         request = event.request

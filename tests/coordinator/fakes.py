@@ -41,9 +41,11 @@ class FakePartition:
         self.replicates = True
         self.refusal = None
         self.origins = []
+        self.leader_epoch = 0
         self.watchers = {}
 
-    def append(self, records, *, now_ms, origin):
+    def append(self, records, *, now_ms, origin, all_acks):
+        assert all_acks
         if self.refusal is not None:
             raise KafkaError(self.refusal, "told to")
         if len(records) > self.max_batch_bytes:

@@ -47,6 +47,9 @@ class ToyShard:
     def do_get(self, ticket, now, name):
         return Result(replies=[(ticket, self.values.get(name))])
 
+    def do_ping(self, ticket, now):
+        return Result(replies=[(ticket, "pong")], at_once=True)
+
     def do_refuse(self, ticket, now):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "no")
 
