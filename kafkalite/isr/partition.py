@@ -1,108 +1,72 @@
 """This broker's replica of one partition: its log, its role, and who waits for it to move.
 
-The only code that moves log, role and watchers together. A partition has one of three roles: the
-sole replica of it, whose high watermark is its log end (`_role` is None, nothing else is looked
-at on the way of an append); a leader with followers (`leading`); a follower (`following`).
+The only code that moves log, watermark and waiters together. With one replica the ISR is this
+broker alone, so the high watermark is the log end offset.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from kafkalite.isr.following import NO_LEADER, Following, not_leader
-from kafkalite.isr.leader import Leader
-from kafkalite.isr.leading import IsrAccepted, Leading, Replication, end_all
-from kafkalite.isr.reading import (
-    EARLIEST_LOCAL_TIMESTAMP,
-    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
-    EARLIEST_TIMESTAMP,
-    LATEST_TIERED_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    MAX_TIMESTAMP,
-    IsolationLevel,
-    PartitionRead,
-)
-from kafkalite.isr.waiters import Waiter
+from kafkalite.log.aborted import AbortedTransaction
 from kafkalite.log.log import AppendInfo, Log
-from kafkalite.log.region import EMPTY_REGION
+from kafkalite.log.region import FileRegion
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kafkalite.isr.state import Proposal
-    from kafkalite.meta.image import PartitionImage
     from kafkalite.types import TopicPartition
 
-__all__ = [
-    "EARLIEST_LOCAL_TIMESTAMP",
-    "EARLIEST_PENDING_UPLOAD_TIMESTAMP",
-    "EARLIEST_TIMESTAMP",
-    "LATEST_TIERED_TIMESTAMP",
-    "LATEST_TIMESTAMP",
-    "MAX_TIMESTAMP",
-    "IsolationLevel",
-    "Partition",
-    "PartitionRead",
-    "Watcher",
-]
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL_TIMESTAMP = -4
+LATEST_TIERED_TIMESTAMP = -5
+EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 
 Watcher = Callable[[], object]
 
-ALONE = Replication()
-"""Of partitions that were given nothing else."""
+
+class IsolationLevel(IntEnum):
+    """What a reader may see (KIP-98)."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+@dataclass(slots=True)
+class PartitionRead:
+    """What a fetch of one partition found.
+
+    Ends are exclusive. `aborted` is None for read_uncommitted. `diverging` is set, and `region`
+    empty, where the reader's last epoch ends before its fetch offset (KIP-595, rule 77). `is_cut`
+    tells that the reader may see more than fits its limit, or than one segment holds: to wait for
+    still more would bring it nothing.
+    """
+
+    region: FileRegion | None
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: list[AbortedTransaction] | None = None
+    diverging: tuple[int, int] | None = None
+    is_cut: bool = False
 
 
 class Partition:
-    """One replica.
-
-    It begins as the sole one; `begin_as_follower` makes it one that waits for its role.
+    """Leader's view of one partition.
 
     Invariant: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset.
-
-    Attributes:
-        log: its records.
-        leader_epoch: of the present leader's reign, as far as is known here.
-        partition_epoch: version of the state that was taken up last.
     """
 
-    __slots__ = (
-        "_append_watchers",
-        "_replication",
-        "_role",
-        "_watchers",
-        "leader_epoch",
-        "log",
-        "partition_epoch",
-        "topic_partition",
-    )
+    __slots__ = ("_watchers", "leader_epoch", "log", "topic_partition")
 
-    def __init__(self, log: Log, *, leader_epoch: int, replication: Replication = ALONE) -> None:
+    def __init__(self, log: Log, *, leader_epoch: int) -> None:
         self.log = log
         self.topic_partition: TopicPartition = log.topic_partition
         self.leader_epoch = leader_epoch
-        self.partition_epoch = -1
-        self._replication = replication
-        self._role: Leading | Following | None = None
         self._watchers: dict[Watcher, None] = {}
-        self._append_watchers: dict[Watcher, None] = {}
-
-    # --- What is so ------------------------------------------------------------------------------
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether it is led here."""
-        return not isinstance(self._role, Following)
-
-    @property
-    def leader_id(self) -> int:
-        """Broker that leads it, -1 if none does."""
-        role = self._role
-        return role.leader_id if isinstance(role, Following) else self._replication.broker_id
-
-    @property
-    def leader(self) -> Leader | None:
-        """The decisions of a leader with followers; None in every other role."""
-        role = self._role
-        return role.core if isinstance(role, Leading) else None
 
     @property
     def log_start_offset(self) -> int:
@@ -117,131 +81,24 @@ class Partition:
     @property
     def high_watermark(self) -> int:
         """End (exclusive) of what every in-sync replica has."""
-        role = self._role
-        return self.log.log_end_offset if role is None else role.high_watermark
+        return self.log.log_end_offset
 
     @property
     def last_stable_offset(self) -> int:
         """End (exclusive) of what a read_committed consumer may see (rule 115)."""
-        role = self._role
-        if role is None:
-            unstable = self.log.first_unstable_offset
-            high_watermark = self.log.log_end_offset
-            return high_watermark if unstable is None else min(unstable, high_watermark)
-        high_watermark = role.high_watermark
-        unstable = self.log.producers.first_unstable_offset_below(high_watermark)
-        if unstable is None:
-            return high_watermark
-        return min(max(unstable, self.log.log_start_offset), high_watermark)
-
-    @property
-    def low_watermark(self) -> int:
-        """Least log start of the living replicas (rule 35); -1 if one has not told its own."""
-        role = self._role
-        start_offset = self.log.log_start_offset
-        if not isinstance(role, Leading):
-            return start_offset
-        return role.core.low_watermark(start_offset, self._replication.is_alive)
+        unstable = self.log.first_unstable_offset
+        high_watermark = self.log.log_end_offset
+        return high_watermark if unstable is None else min(unstable, high_watermark)
 
     @property
     def max_batch_bytes(self) -> int:
         """Largest batch that `append` takes (`max.message.bytes`)."""
         return self.log.config.max_message_bytes
 
-    # --- Roles -----------------------------------------------------------------------------------
-
-    def begin_as_follower(self, *, high_watermark: int) -> None:
-        """Begin without a leader, and with the high watermark that was written last (rule I184)."""
-        self._follow(NO_LEADER, high_watermark)
-
     def begin_epoch(self, leader_epoch: int) -> None:
         """Lead in another epoch; readers that wait may be of an older one (rule 76)."""
         self.leader_epoch = leader_epoch
-        self.log.begin_epoch(leader_epoch)
-        self._wake_all()
-
-    def become_leader(self, state: "PartitionImage", *, now_ms: int) -> None:
-        """Lead, or go on leading, with these replicas and this ISR.
-
-        What is older than what is known already (an answer of the controller may be faster than
-        the metadata) is ignored. The epoch's start offset is kept with the log before anything is
-        appended in it (rule F99).
-        """
-        if self._is_stale(state):
-            return
-        self.partition_epoch = max(self.partition_epoch, state.partition_epoch)
-        role = self._role
-        if state.replicas == state.isr == (self._replication.broker_id,):
-            self._lead_alone()
-        elif isinstance(role, Leading):
-            role.core.on_state(
-                replicas=state.replicas,
-                isr=state.isr,
-                leader_epoch=state.leader_epoch,
-                partition_epoch=state.partition_epoch,
-                now_ms=now_ms,
-            )
-            self._settle(role, moved=True)
-        else:
-            self._lead_others(state, now_ms)
-        if state.leader_epoch != self.leader_epoch or isinstance(role, Following):
-            self.begin_epoch(state.leader_epoch)
-
-    def become_follower(self, state: "PartitionImage") -> None:
-        """Follow the leader that `state` names, or none; acknowledgements cannot be given now."""
-        if self._is_stale(state):
-            return
-        self.partition_epoch = max(self.partition_epoch, state.partition_epoch)
-        role = self._role
-        was = (self.leader_epoch, self.leader_id, self.is_leader)
-        self.leader_epoch = state.leader_epoch
-        if isinstance(role, Following):
-            role.leader_id = state.leader
-        else:
-            self._follow(state.leader, self.high_watermark)
-            if self.log.failure is None:
-                # Epochs in which this broker led and wrote nothing are known to nobody else.
-                self.log.truncate_to(self.log.log_end_offset)
-        if isinstance(role, Leading):
-            end_all(role.waiters.on_leadership_lost())
-        if was != (self.leader_epoch, self.leader_id, False):
-            self._wake_all()
-
-    def _is_stale(self, state: "PartitionImage") -> bool:
-        return (
-            state.leader_epoch < self.leader_epoch or state.partition_epoch < self.partition_epoch
-        )
-
-    def _lead_alone(self) -> None:
-        role, self._role = self._role, None
-        self.log.producers.awaits_replication = False
-        if isinstance(role, Leading):
-            end_all(role.waiters.on_high_watermark(self.log.log_end_offset))
-        if role is not None:
-            self._wake_all()
-
-    def _lead_others(self, state: "PartitionImage", now_ms: int) -> None:
-        core = Leader(
-            self._replication.broker_id,
-            replicas=state.replicas,
-            isr=state.isr,
-            leader_epoch=state.leader_epoch,
-            partition_epoch=state.partition_epoch,
-            log_end_offset=self.log.log_end_offset,
-            high_watermark=self.high_watermark,
-            min_insync_replicas=self.log.config.min_insync_replicas,
-            lag_ms_max=self._replication.lag_ms_max,
-            is_eligible=self._replication.is_eligible,
-            now_ms=now_ms,
-        )
-        self._role = Leading(core)
-        self.log.producers.awaits_replication = True
-
-    def _follow(self, leader_id: int, high_watermark: int) -> None:
-        self._role = Following(self.log, leader_id=leader_id, high_watermark=high_watermark)
-        self.log.producers.awaits_replication = True
-
-    # --- Leading ---------------------------------------------------------------------------------
+        self._wake()
 
     def append(
         self,
@@ -253,208 +110,18 @@ class Partition:
     ) -> AppendInfo:
         """Append client or coordinator batches; `records` is patched in place.
 
-        Args:
-            records: whole batches, in writable memory.
-            now_ms: wall clock.
-            origin: who sent them.
-            all_acks: refuse if there are too few in-sync replicas to acknowledge it (rule 52).
+        `all_acks` asks for as many in-sync replicas as min.insync.replicas says (rule 52).
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, and what
-                `Log.append_as_leader` refuses (rules 38-49, 55-59, 113-114).
+            KafkaError: what `Log.append_as_leader` refuses (rules 38-49, 55-59, 113-114).
         """
-        role = self._role
-        if role is not None:
-            return self._append_to_all(role, records, now_ms, origin, all_acks=all_acks)
+        del all_acks  # this broker is the one replica
         info = self.log.append_as_leader(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
         )
         if self._watchers:
             self._wake()
         return info
-
-    def _append_to_all(
-        self,
-        role: Leading | Following,
-        records: bytearray | memoryview,
-        now_ms: int,
-        origin: AppendOrigin,
-        *,
-        all_acks: bool,
-    ) -> AppendInfo:
-        if isinstance(role, Following):
-            raise not_leader(self.topic_partition, role.leader_id)
-        if all_acks:
-            role.core.check_enough_replicas()
-        info = self.log.append_as_leader(
-            records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
-        )
-        if not info.duplicate:
-            moved = role.core.on_append(self.log.log_end_offset)
-            if self._append_watchers:
-                _call_all(self._append_watchers)
-            if moved:
-                self._settle(role, moved=True)
-        return info
-
-    def wait_replicated(self, waiter: Waiter) -> None:
-        """Call `waiter.on_done` when its records are replicated, or cannot be; perhaps at once."""
-        role = self._role
-        if isinstance(role, Leading):
-            role.wait(waiter)
-            return
-        is_leader = role is None
-        waiter.outcome = ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        waiter.on_done(waiter)
-
-    def cancel_wait(self, waiter: Waiter) -> None:
-        """Forget a waiter that nobody asks for any more; nothing if it is not waiting."""
-        role = self._role
-        if waiter.outcome is None and isinstance(role, Leading):
-            role.waiters.cancel(waiter)
-
-    def on_follower_fetch(
-        self, replica_id: int, broker_epoch: int, offset: int, log_start_offset: int, now_ms: int
-    ) -> None:
-        """Note that a follower has all below `offset` (rule I163).
-
-        Not to be called for an offset that `read` refuses or finds diverging.
-
-        Args:
-            replica_id: the follower.
-            broker_epoch: of the follower, -1 if it did not tell (KIP-903).
-            offset: that it fetches from.
-            log_start_offset: of its log.
-            now_ms: monotonic.
-
-        Raises:
-            KafkaError: it is no replica here, or an outdated one.
-        """
-        role = self._role
-        if not isinstance(role, Leading):
-            if role is not None:
-                raise not_leader(self.topic_partition, role.leader_id)
-            raise KafkaError(
-                ErrorCode.UNKNOWN_LEADER_EPOCH,
-                f"{self.topic_partition}: broker {replica_id} is no replica",
-            )
-        core = role.core
-        low_watermark = self.low_watermark
-        moved = core.on_follower_fetch(
-            replica_id,
-            offset=offset,
-            log_start_offset=log_start_offset,
-            broker_epoch=broker_epoch,
-            now_ms=now_ms,
-        )
-        if moved or core.has_proposal or low_watermark != self.low_watermark:
-            self._settle(role, moved=True)
-
-    def tick(self, now_ms: int) -> None:
-        """Look for followers that lag, and end who waits for too long; `now_ms` is monotonic."""
-        role = self._role
-        if isinstance(role, Leading):
-            moved = role.core.on_tick(now_ms)
-            end_all(role.waiters.on_time(now_ms))
-            self._settle(role, moved=moved)
-
-    def take_proposal(self) -> "Proposal | None":
-        """Return the change of the ISR that is to be asked for, once; None if there is none."""
-        role = self._role
-        return role.core.take_proposal() if isinstance(role, Leading) else None
-
-    def on_isr_answer(self, proposal: "Proposal", answer: IsrAccepted | ErrorCode) -> None:
-        """Take what became of a proposal (rule I176); an error may mean that it is made again."""
-        role = self._role
-        if isinstance(role, Leading):
-            moved = role.on_answer(proposal, answer)
-            self.partition_epoch = max(self.partition_epoch, role.core.partition_epoch)
-            self._settle(role, moved=moved)
-
-    def on_config_changed(self) -> None:
-        """Take over the settings of the topic that matter here."""
-        role = self._role
-        if isinstance(role, Leading):
-            role.core.min_insync_replicas = self.log.config.min_insync_replicas
-            self._settle(role, moved=False)
-
-    def _settle(self, role: Leading, *, moved: bool) -> None:
-        """Pass on what the core has decided."""
-        role.release()
-        if moved and self._watchers:
-            self._wake()
-        if role.core.has_proposal:
-            self._replication.on_proposal(self)
-
-    # --- Following -------------------------------------------------------------------------------
-
-    def fetch_position(self) -> tuple[int, int, int, int]:
-        """Return what the next fetch says: (offset, epoch of the last record, leader epoch, start).
-
-        The epoch of the last record is -1 where the log has none (rule I171).
-        """
-        log = self.log
-        return log.log_end_offset, log.leader_epoch, self.leader_epoch, log.log_start_offset
-
-    def append_as_follower(
-        self, records: bytearray | memoryview, *, leader_epoch: int | None = None
-    ) -> AppendInfo | None:
-        """Write batches as the leader sent them; None if there was no whole one (rule I170).
-
-        Args:
-            records: of a Fetch response; one that is cut off at the end is left out.
-            leader_epoch: that the fetch was made in; None means the present one.
-
-        Raises:
-            KafkaError: FENCED_LEADER_EPOCH, the fetch is of an earlier reign;
-                NOT_LEADER_OR_FOLLOWER, it is led here by now; else as `Log.append_as_follower`.
-        """
-        role = self._following()
-        if leader_epoch not in (None, self.leader_epoch):
-            raise KafkaError(
-                ErrorCode.FENCED_LEADER_EPOCH,
-                f"{self.topic_partition}: fetched in leader epoch {leader_epoch}, "
-                f"now it is {self.leader_epoch}",
-            )
-        return role.append(records, leader_epoch=self.leader_epoch)
-
-    def truncate_to(self, offset: int) -> None:
-        """Cut off everything from `offset` on, which the leader does not have (rule I171).
-
-        Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
-        """
-        self._following().truncate_to(offset)
-        self._wake()
-
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Begin anew at the leader's log start, which is beyond all that is here (rule I172).
-
-        Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
-        """
-        self._following().truncate_fully_and_start_at(offset)
-        self._wake()
-
-    def advance_follower(self, leader_high_watermark: int, leader_log_start_offset: int) -> None:
-        """Take over the leader's bounds as far as this log reaches (rules I169, I170).
-
-        Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
-        """
-        moved = self._following().advance(leader_high_watermark, leader_log_start_offset)
-        if moved and self._watchers:
-            self._wake()
-
-    def _following(self) -> Following:
-        role = self._role
-        if not isinstance(role, Following):
-            raise KafkaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic_partition} is led here"
-            )
-        return role
-
-    # --- Reading ---------------------------------------------------------------------------------
 
     def read(
         self,
@@ -464,35 +131,29 @@ class Partition:
         min_one_batch: bool,
         isolation: IsolationLevel,
         last_fetched_epoch: int = -1,
-        as_replica: bool = False,
     ) -> PartitionRead:
         """Return whole batches from the one that holds `offset`, below what the reader may see.
-
-        That is the high watermark, or the last stable offset for committed records; for a
-        follower, `as_replica`, the log end (rule 72).
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE (rule 73), KAFKA_STORAGE_ERROR.
         """
         log = self.log
-        committed = isolation is IsolationLevel.READ_COMMITTED and not as_replica
+        end = log.log_end_position
+        committed = isolation is IsolationLevel.READ_COMMITTED
         stable = self.last_stable_offset
-        high_watermark = self.high_watermark
-        result = PartitionRead(None, high_watermark, stable, log.log_start_offset)
+        result = PartitionRead(None, end.offset, stable, log.log_start_offset)
         if last_fetched_epoch >= 0:
-            result.diverging = self.diverging_epoch(offset, last_fetched_epoch)
-            if result.diverging is not None:
+            epoch, epoch_end = self.end_offset_for(last_fetched_epoch)
+            if epoch_end < 0 or offset < log.log_start_offset:
+                raise KafkaError(
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"{self.topic_partition}: offset {offset} after leader epoch "
+                    f"{last_fetched_epoch} is not known here",
+                )
+            if epoch < last_fetched_epoch or epoch_end < offset:
+                result.diverging = (epoch, epoch_end)
                 return result
-        visible = stable if committed else high_watermark
-        if as_replica or visible == log.log_end_offset:
-            upper = log.log_end_position
-        elif log.log_start_offset <= offset and visible <= offset <= log.log_end_offset:
-            result.region = EMPTY_REGION  # where the bound lies need not be found out (rule 73)
-            if committed:
-                result.aborted = []
-            return result
-        else:
-            upper = log.position_of(visible)
+        upper = log.position_of(stable) if committed and stable < end.offset else end
         region = result.region = log.read(
             offset, max_bytes=max_bytes, upper=upper, min_one_batch=min_one_batch
         )
@@ -505,65 +166,29 @@ class Partition:
             )
         return result
 
-    def diverging_epoch(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
-        """Return (epoch, end offset) where a reader's history leaves this one (rule 77).
-
-        None if it does not: the reader's record before `offset` is of that epoch here, too.
-
-        Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE, that epoch is not known here.
-        """
-        epoch, epoch_end = self.end_offset_for(last_fetched_epoch)
-        if epoch_end < 0 or offset < self.log.log_start_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition}: offset {offset} after leader epoch "
-                f"{last_fetched_epoch} is not known here",
-            )
-        is_other = epoch < last_fetched_epoch or epoch_end < offset
-        return (epoch, epoch_end) if is_other else None
-
-    def list_offset(
-        self, timestamp: int, isolation: IsolationLevel, *, as_replica: bool = False
-    ) -> tuple[int, int, int]:
+    def list_offset(self, timestamp: int, isolation: IsolationLevel) -> tuple[int, int, int]:
         """Answer ListOffsets: return (offset, timestamp, epoch); -1s where none (rules 92-94).
 
         Raises:
-            KafkaError: UNSUPPORTED_VERSION for a negative timestamp without a meaning;
-                OFFSET_NOT_AVAILABLE while a new leader does not know yet what is committed
-                (rule 95): what it would answer may be less than a client was told before.
+            KafkaError: UNSUPPORTED_VERSION for a negative timestamp without a meaning.
         """
         committed = isolation is IsolationLevel.READ_COMMITTED
         upper = self.last_stable_offset if committed else self.high_watermark
-        if as_replica:
-            upper = self.log.log_end_offset
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
             start = self.log.log_start_offset
             return start, -1, self._epoch_at(start)
-        role = self._role
-        knows = as_replica or not isinstance(role, Leading) or role.is_settled
-        if timestamp == LATEST_TIMESTAMP and knows:
+        if timestamp == LATEST_TIMESTAMP:
             return upper, -1, self.leader_epoch
         if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
             return -1, -1, -1  # nothing is tiered
-        found = None
         if timestamp == MAX_TIMESTAMP:
             found = self.log.offset_of_max_timestamp()
-            if found is not None and found[0] >= upper:
-                found = None
-        elif timestamp >= 0:
-            found = self.log.offset_for_timestamp(timestamp, upper_offset=upper)
-        elif timestamp != LATEST_TIMESTAMP:
+            return found if found is not None and found[0] < upper else (-1, -1, -1)
+        if timestamp < 0:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning here"
             )
-        if found is None and not knows:
-            raise KafkaError(
-                ErrorCode.OFFSET_NOT_AVAILABLE,
-                f"{self.topic_partition}: the leader of epoch {self.leader_epoch} does not know "
-                "yet what its followers have",
-            )
-        return found or (-1, -1, -1)
+        return self.log.offset_for_timestamp(timestamp, upper_offset=upper) or (-1, -1, -1)
 
     def end_offset_for(self, leader_epoch: int) -> tuple[int, int]:
         """Return (epoch, end offset) as OffsetForLeaderEpoch answers them (rule 98)."""
@@ -618,42 +243,23 @@ class Partition:
         """Yield the batches from `offset` up to the high watermark, for replay by a coordinator."""
         return self.log.read_batches(offset, self.high_watermark)
 
-    # --- Watching --------------------------------------------------------------------------------
-
     def watch(self, watcher: Watcher) -> None:
-        """Call `watcher` after each move of the high watermark or log start, until `unwatch`."""
+        """Call `watcher` after each move of the high watermark, until `unwatch`."""
         self._watchers[watcher] = None
-
-    def watch_appends(self, watcher: Watcher) -> None:
-        """Call `watcher` after each append by this leader, until `unwatch`; for followers."""
-        self._append_watchers[watcher] = None
 
     def unwatch(self, watcher: Watcher) -> None:
         """Stop calling `watcher`; nothing if it was not watching."""
         self._watchers.pop(watcher, None)
-        self._append_watchers.pop(watcher, None)
 
     def close(self) -> None:
         """Wake everyone who waits, because this replica is going away."""
-        role = self._role
-        if isinstance(role, Leading):
-            end_all(role.waiters.on_leadership_lost())
-        self._wake_all()
+        self._wake()
         self._watchers.clear()
-        self._append_watchers.clear()
 
     def _wake(self) -> None:
-        _call_all(self._watchers)
-
-    def _wake_all(self) -> None:
-        _call_all(self._watchers)
-        _call_all(self._append_watchers)
+        for watcher in list(self._watchers):
+            watcher()
 
     def _epoch_at(self, offset: int) -> int:
         """Return the leader epoch that `offset` was written in, -1 if it holds nothing."""
         return self.log.epoch_at(offset) if offset < self.log.log_end_offset else self.leader_epoch
-
-
-def _call_all(watchers: dict[Watcher, None]) -> None:
-    for watcher in list(watchers):
-        watcher()
