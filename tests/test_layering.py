@@ -28,15 +28,16 @@ CORES = {
     "wire", "group", "log/validate", "log/producer_state", "log/epochs", "log/aborted",
     "log/retention", "log/compaction", "coordinator/shard", "coordinator/records", "meta/image",
     "meta/changes", "meta/controller", "meta/events", "meta/names", "meta/alter_configs",
-    "meta/placement", "meta/election", "api/fetch_session",
+    "meta/placement", "meta/election", "meta/adoption", "meta/brokers", "meta/partitions",
+    "meta/reassign", "api/fetch_session", "isr/state", "isr/leader", "isr/waiters", "isr/reading",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""
 
 NOT_IN_CORES = {"trio", "socket", "os", "time", "random", "threading", "logging", "kazoo"}
 
-THREADED = {"log/disk", "meta/zookeeper", "testing/broker"}
-"""The modules that may start threads; testing/broker runs a whole broker beside a test."""
+THREADED = {"log/disk", "meta/zookeeper", "testing/broker", "testing/proxy"}
+"""The modules that may start threads; those of testing/ work while the test's thread blocks."""
 
 ONLY_IMPORTERS = {
     "kazoo": {"meta/zookeeper"},

@@ -1,104 +1,151 @@
 """This broker's replica of one partition: its log, its role, and who waits for it to move.
 
-The only code that moves log, watermark and waiters together. With one replica the ISR is this
-broker alone, so the high watermark is the log end offset.
+The only code that moves log, role and watchers together. A partition has one of three roles: the
+sole replica of it, whose high watermark is its log end (`_role` is None, nothing else is looked
+at on the way of an append); a leader with followers (`leading`); a follower (`following`).
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from kafkalite.log.aborted import AbortedTransaction
-from kafkalite.log.log import AppendInfo, Log
-from kafkalite.log.region import FileRegion
+from kafkalite.isr.following import NO_LEADER, Following, not_leader
+from kafkalite.isr.leader import Leader
+from kafkalite.isr.leading import IsrAccepted, Leading, end_all
+from kafkalite.isr.reading import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    IsolationLevel,
+    PartitionRead,
+)
+from kafkalite.isr.replica import Replica, Watcher, call_all
+from kafkalite.isr.waiters import Waiter
+from kafkalite.log.log import AppendInfo
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kafkalite.types import TopicPartition
+    from kafkalite.isr.state import Proposal
+    from kafkalite.meta.image import PartitionImage
 
-LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL_TIMESTAMP = -4
-LATEST_TIERED_TIMESTAMP = -5
-EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
-
-Watcher = Callable[[], object]
-
-
-class IsolationLevel(IntEnum):
-    """What a reader may see (KIP-98)."""
-
-    READ_UNCOMMITTED = 0
-    READ_COMMITTED = 1
+__all__ = [
+    "EARLIEST_LOCAL_TIMESTAMP",
+    "EARLIEST_PENDING_UPLOAD_TIMESTAMP",
+    "EARLIEST_TIMESTAMP",
+    "LATEST_TIERED_TIMESTAMP",
+    "LATEST_TIMESTAMP",
+    "MAX_TIMESTAMP",
+    "IsolationLevel",
+    "Partition",
+    "PartitionRead",
+    "Watcher",
+]
 
 
-@dataclass(slots=True)
-class PartitionRead:
-    """What a fetch of one partition found.
+class Partition(Replica):
+    """One replica, in any of its roles.
 
-    Ends are exclusive. `aborted` is None for read_uncommitted. `diverging` is set, and `region`
-    empty, where the reader's last epoch ends before its fetch offset (KIP-595, rule 77). `is_cut`
-    tells that the reader may see more than fits its limit, or than one segment holds: to wait for
-    still more would bring it nothing.
+    It begins as the sole one; `begin_as_follower` makes it one that waits for its role.
     """
 
-    region: FileRegion | None
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    aborted: list[AbortedTransaction] | None = None
-    diverging: tuple[int, int] | None = None
-    is_cut: bool = False
+    __slots__ = ()
 
+    # --- Roles -----------------------------------------------------------------------------------
 
-class Partition:
-    """Leader's view of one partition.
-
-    Invariant: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset.
-    """
-
-    __slots__ = ("_watchers", "leader_epoch", "log", "topic_partition")
-
-    def __init__(self, log: Log, *, leader_epoch: int) -> None:
-        self.log = log
-        self.topic_partition: TopicPartition = log.topic_partition
-        self.leader_epoch = leader_epoch
-        self._watchers: dict[Watcher, None] = {}
-
-    @property
-    def log_start_offset(self) -> int:
-        """First offset that can be read."""
-        return self.log.log_start_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        """Offset that the next record gets."""
-        return self.log.log_end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        """End (exclusive) of what every in-sync replica has."""
-        return self.log.log_end_offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """End (exclusive) of what a read_committed consumer may see (rule 115)."""
-        unstable = self.log.first_unstable_offset
-        high_watermark = self.log.log_end_offset
-        return high_watermark if unstable is None else min(unstable, high_watermark)
-
-    @property
-    def max_batch_bytes(self) -> int:
-        """Largest batch that `append` takes (`max.message.bytes`)."""
-        return self.log.config.max_message_bytes
+    def begin_as_follower(self, *, high_watermark: int) -> None:
+        """Begin without a leader, and with the high watermark that was written last (rule I184)."""
+        self._follow(NO_LEADER, high_watermark)
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Lead in another epoch; readers that wait may be of an older one (rule 76)."""
         self.leader_epoch = leader_epoch
-        self._wake()
+        self.log.begin_epoch(leader_epoch)
+        self._wake_all()
+
+    def become_leader(self, state: "PartitionImage", *, now_ms: int) -> None:
+        """Lead, or go on leading, with these replicas and this ISR.
+
+        What is older than what is known already (an answer of the controller may be faster than
+        the metadata) is ignored. The epoch's start offset is kept with the log before anything is
+        appended in it (rule F99).
+        """
+        if self._is_stale(state):
+            return
+        self.partition_epoch = max(self.partition_epoch, state.partition_epoch)
+        role = self._role
+        if state.replicas == state.isr == (self._replication.broker_id,):
+            self._lead_alone()
+        elif isinstance(role, Leading):
+            role.core.on_state(
+                replicas=state.replicas,
+                isr=state.isr,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                now_ms=now_ms,
+            )
+            self._settle(role, moved=True)
+        else:
+            self._lead_others(state, now_ms)
+        if state.leader_epoch != self.leader_epoch or isinstance(role, Following):
+            self.begin_epoch(state.leader_epoch)
+
+    def become_follower(self, state: "PartitionImage") -> None:
+        """Follow the leader that `state` names, or none; acknowledgements cannot be given now."""
+        if self._is_stale(state):
+            return
+        self.partition_epoch = max(self.partition_epoch, state.partition_epoch)
+        role = self._role
+        was = (self.leader_epoch, self.leader_id, self.is_leader)
+        self.leader_epoch = state.leader_epoch
+        if isinstance(role, Following):
+            role.leader_id = state.leader
+        else:
+            self._follow(state.leader, self.high_watermark)
+            if self.log.failure is None:
+                # Epochs in which this broker led and wrote nothing are known to nobody else.
+                self.log.truncate_to(self.log.log_end_offset)
+        if isinstance(role, Leading):
+            end_all(role.waiters.on_leadership_lost())
+        if was != (self.leader_epoch, self.leader_id, False):
+            self._wake_all()
+
+    def _is_stale(self, state: "PartitionImage") -> bool:
+        return (
+            state.leader_epoch < self.leader_epoch or state.partition_epoch < self.partition_epoch
+        )
+
+    def _lead_alone(self) -> None:
+        role, self._role = self._role, None
+        self.log.producers.awaits_replication = False
+        if isinstance(role, Leading):
+            end_all(role.waiters.on_high_watermark(self.log.log_end_offset))
+        if role is not None:
+            self._wake_all()
+
+    def _lead_others(self, state: "PartitionImage", now_ms: int) -> None:
+        core = Leader(
+            self._replication.broker_id,
+            replicas=state.replicas,
+            isr=state.isr,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            log_end_offset=self.log.log_end_offset,
+            high_watermark=self.high_watermark,
+            min_insync_replicas=self.log.config.min_insync_replicas,
+            lag_ms_max=self._replication.lag_ms_max,
+            is_eligible=self._replication.is_eligible,
+            now_ms=now_ms,
+        )
+        self._role = Leading(core)
+        self.log.producers.awaits_replication = True
+
+    def _follow(self, leader_id: int, high_watermark: int) -> None:
+        self._role = Following(self.log, leader_id=leader_id, high_watermark=high_watermark)
+        self.log.producers.awaits_replication = True
+
+    # --- Leading ---------------------------------------------------------------------------------
 
     def append(
         self,
@@ -110,12 +157,19 @@ class Partition:
     ) -> AppendInfo:
         """Append client or coordinator batches; `records` is patched in place.
 
-        `all_acks` asks for as many in-sync replicas as min.insync.replicas says (rule 52).
+        Args:
+            records: whole batches, in writable memory.
+            now_ms: wall clock.
+            origin: who sent them.
+            all_acks: refuse if there are too few in-sync replicas to acknowledge it (rule 52).
 
         Raises:
-            KafkaError: what `Log.append_as_leader` refuses (rules 38-49, 55-59, 113-114).
+            KafkaError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, and what
+                `Log.append_as_leader` refuses (rules 38-49, 55-59, 113-114).
         """
-        del all_acks  # this broker is the one replica
+        role = self._role
+        if role is not None:
+            return self._append_to_all(role, records, now_ms, origin, all_acks=all_acks)
         info = self.log.append_as_leader(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
         )
@@ -123,97 +177,189 @@ class Partition:
             self._wake()
         return info
 
-    def read(
+    def _append_to_all(
         self,
-        offset: int,
+        role: Leading | Following,
+        records: bytearray | memoryview,
+        now_ms: int,
+        origin: AppendOrigin,
         *,
-        max_bytes: int,
-        min_one_batch: bool,
-        isolation: IsolationLevel,
-        last_fetched_epoch: int = -1,
-    ) -> PartitionRead:
-        """Return whole batches from the one that holds `offset`, below what the reader may see.
+        all_acks: bool,
+    ) -> AppendInfo:
+        if isinstance(role, Following):
+            raise not_leader(self.topic_partition, role.leader_id)
+        if all_acks:
+            role.core.check_enough_replicas()
+        info = self.log.append_as_leader(
+            records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
+        )
+        if not info.duplicate:
+            moved = role.core.on_append(self.log.log_end_offset)
+            if self._append_watchers:
+                call_all(self._append_watchers)
+            if moved:
+                self._settle(role, moved=True)
+        return info
+
+    def wait_replicated(self, waiter: Waiter) -> None:
+        """Call `waiter.on_done` when its records are replicated, or cannot be; perhaps at once."""
+        role = self._role
+        if isinstance(role, Leading):
+            role.wait(waiter)
+            return
+        is_leader = role is None
+        waiter.outcome = ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        waiter.on_done(waiter)
+
+    def cancel_wait(self, waiter: Waiter) -> None:
+        """Forget a waiter that nobody asks for any more; nothing if it is not waiting."""
+        role = self._role
+        if waiter.outcome is None and isinstance(role, Leading):
+            role.waiters.cancel(waiter)
+
+    def on_follower_fetch(
+        self, replica_id: int, broker_epoch: int, offset: int, log_start_offset: int, now_ms: int
+    ) -> None:
+        """Note that a follower has all below `offset` (rule I163).
+
+        Not to be called for an offset that `read` refuses or finds diverging.
+
+        Args:
+            replica_id: the follower.
+            broker_epoch: of the follower, -1 if it did not tell (KIP-903).
+            offset: that it fetches from.
+            log_start_offset: of its log.
+            now_ms: monotonic.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE (rule 73), KAFKA_STORAGE_ERROR.
+            KafkaError: it is no replica here, or an outdated one.
+        """
+        role = self._role
+        if not isinstance(role, Leading):
+            if role is not None:
+                raise not_leader(self.topic_partition, role.leader_id)
+            raise KafkaError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"{self.topic_partition}: broker {replica_id} is no replica",
+            )
+        core = role.core
+        follower = core.followers.get(replica_id)
+        start_offset = -1 if follower is None else follower.log_start_offset
+        moved = core.on_follower_fetch(
+            replica_id,
+            offset=offset,
+            log_start_offset=log_start_offset,
+            broker_epoch=broker_epoch,
+            now_ms=now_ms,
+        )
+        if moved or core.has_proposal or log_start_offset != start_offset:
+            self._settle(role, moved=True)
+
+    def tick(self, now_ms: int) -> None:
+        """Look for followers that lag, and end who waits for too long; `now_ms` is monotonic."""
+        role = self._role
+        if isinstance(role, Leading):
+            moved = role.core.on_tick(now_ms)
+            end_all(role.waiters.on_time(now_ms))
+            self._settle(role, moved=moved)
+
+    def take_proposal(self) -> "Proposal | None":
+        """Return the change of the ISR that is to be asked for, once; None if there is none."""
+        role = self._role
+        return role.core.take_proposal() if isinstance(role, Leading) else None
+
+    def on_isr_answer(self, proposal: "Proposal", answer: IsrAccepted | ErrorCode) -> None:
+        """Take what became of a proposal (rule I176); an error may mean that it is made again."""
+        role = self._role
+        if isinstance(role, Leading):
+            moved = role.on_answer(proposal, answer)
+            self.partition_epoch = max(self.partition_epoch, role.core.partition_epoch)
+            self._settle(role, moved=moved)
+
+    def on_config_changed(self) -> None:
+        """Take over the settings of the topic that matter here."""
+        role = self._role
+        if isinstance(role, Leading):
+            role.core.min_insync_replicas = self.log.config.min_insync_replicas
+            self._settle(role, moved=False)
+
+    def _settle(self, role: Leading, *, moved: bool) -> None:
+        """Pass on what the core has decided."""
+        role.release()
+        if moved and self._watchers:
+            self._wake()
+        if role.core.has_proposal:
+            self._replication.on_proposal(self)
+
+    # --- Following -------------------------------------------------------------------------------
+
+    def fetch_position(self) -> tuple[int, int, int, int]:
+        """Return what the next fetch says: (offset, epoch of the last record, leader epoch, start).
+
+        The epoch of the last record is -1 where the log has none (rule I171).
         """
         log = self.log
-        end = log.log_end_position
-        committed = isolation is IsolationLevel.READ_COMMITTED
-        stable = self.last_stable_offset
-        result = PartitionRead(None, end.offset, stable, log.log_start_offset)
-        if last_fetched_epoch >= 0:
-            epoch, epoch_end = self.end_offset_for(last_fetched_epoch)
-            if epoch_end < 0 or offset < log.log_start_offset:
-                raise KafkaError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"{self.topic_partition}: offset {offset} after leader epoch "
-                    f"{last_fetched_epoch} is not known here",
-                )
-            if epoch < last_fetched_epoch or epoch_end < offset:
-                result.diverging = (epoch, epoch_end)
-                return result
-        upper = log.position_of(stable) if committed and stable < end.offset else end
-        region = result.region = log.read(
-            offset, max_bytes=max_bytes, upper=upper, min_one_batch=min_one_batch
-        )
-        result.is_cut = -1 < region.next_offset < upper.offset
-        if committed:
-            # Of what is returned, and no further: the rest is told with the rest (rule 116).
-            has_records = len(region) > 0
-            result.aborted = (
-                log.aborted_transactions(offset, region.next_offset) if has_records else []
-            )
-        return result
+        return log.log_end_offset, log.leader_epoch, self.leader_epoch, log.log_start_offset
 
-    def list_offset(self, timestamp: int, isolation: IsolationLevel) -> tuple[int, int, int]:
-        """Answer ListOffsets: return (offset, timestamp, epoch); -1s where none (rules 92-94).
+    def append_as_follower(
+        self, records: bytearray | memoryview, *, leader_epoch: int | None = None
+    ) -> AppendInfo | None:
+        """Write batches as the leader sent them; None if there was no whole one (rule I170).
+
+        Args:
+            records: of a Fetch response; one that is cut off at the end is left out.
+            leader_epoch: that the fetch was made in; None means the present one.
 
         Raises:
-            KafkaError: UNSUPPORTED_VERSION for a negative timestamp without a meaning.
+            KafkaError: FENCED_LEADER_EPOCH, the fetch is of an earlier reign;
+                NOT_LEADER_OR_FOLLOWER, it is led here by now; else as `Log.append_as_follower`.
         """
-        committed = isolation is IsolationLevel.READ_COMMITTED
-        upper = self.last_stable_offset if committed else self.high_watermark
-        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-            start = self.log.log_start_offset
-            return start, -1, self._epoch_at(start)
-        if timestamp == LATEST_TIMESTAMP:
-            return upper, -1, self.leader_epoch
-        if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
-            return -1, -1, -1  # nothing is tiered
-        if timestamp == MAX_TIMESTAMP:
-            found = self.log.offset_of_max_timestamp()
-            return found if found is not None and found[0] < upper else (-1, -1, -1)
-        if timestamp < 0:
+        role = self._following()
+        if leader_epoch not in (None, self.leader_epoch):
             raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning here"
+                ErrorCode.FENCED_LEADER_EPOCH,
+                f"{self.topic_partition}: fetched in leader epoch {leader_epoch}, "
+                f"now it is {self.leader_epoch}",
             )
-        return self.log.offset_for_timestamp(timestamp, upper_offset=upper) or (-1, -1, -1)
+        return role.append(records, leader_epoch=self.leader_epoch)
 
-    def end_offset_for(self, leader_epoch: int) -> tuple[int, int]:
-        """Return (epoch, end offset) as OffsetForLeaderEpoch answers them (rule 98)."""
-        if leader_epoch == self.leader_epoch:
-            return leader_epoch, self.log.log_end_offset
-        return self.log.end_offset_for(leader_epoch)
-
-    def check_leader_epoch(self, current_leader_epoch: int) -> None:
-        """Refuse a client whose idea of the leader is older or newer than ours (rule 76).
+    def truncate_to(self, offset: int) -> None:
+        """Cut off everything from `offset` on, which the leader does not have (rule I171).
 
         Raises:
-            KafkaError: FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH; -1 is never refused.
+            KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
         """
-        if current_leader_epoch in (-1, self.leader_epoch):
-            return
-        code = (
-            ErrorCode.FENCED_LEADER_EPOCH
-            if current_leader_epoch < self.leader_epoch
-            else ErrorCode.UNKNOWN_LEADER_EPOCH
-        )
-        raise KafkaError(
-            code,
-            f"{self.topic_partition}: client at leader epoch {current_leader_epoch}, "
-            f"leader at {self.leader_epoch}",
-        )
+        self._following().truncate_to(offset)
+        self._wake()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Begin anew at the leader's log start, which is beyond all that is here (rule I172).
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
+        """
+        self._following().truncate_fully_and_start_at(offset)
+        self._wake()
+
+    def advance_follower(self, leader_high_watermark: int, leader_log_start_offset: int) -> None:
+        """Take over the leader's bounds as far as this log reaches (rules I169, I170).
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
+        """
+        moved = self._following().advance(leader_high_watermark, leader_log_start_offset)
+        if moved and self._watchers:
+            self._wake()
+
+    def _following(self) -> Following:
+        role = self._role
+        if not isinstance(role, Following):
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic_partition} is led here"
+            )
+        return role
+
+    # --- Ending ----------------------------------------------------------------------------------
 
     def delete_records_before(self, offset: int) -> int:
         """Move the log start up to `offset` (-1: to the high watermark); return the new start.
@@ -239,27 +385,11 @@ class Partition:
             self._wake()
         return self.log.log_start_offset
 
-    def read_batches(self, offset: int) -> Iterator[memoryview]:
-        """Yield the batches from `offset` up to the high watermark, for replay by a coordinator."""
-        return self.log.read_batches(offset, self.high_watermark)
-
-    def watch(self, watcher: Watcher) -> None:
-        """Call `watcher` after each move of the high watermark, until `unwatch`."""
-        self._watchers[watcher] = None
-
-    def unwatch(self, watcher: Watcher) -> None:
-        """Stop calling `watcher`; nothing if it was not watching."""
-        self._watchers.pop(watcher, None)
-
     def close(self) -> None:
         """Wake everyone who waits, because this replica is going away."""
-        self._wake()
+        role = self._role
+        if isinstance(role, Leading):
+            end_all(role.waiters.on_leadership_lost())
+        self._wake_all()
         self._watchers.clear()
-
-    def _wake(self) -> None:
-        for watcher in list(self._watchers):
-            watcher()
-
-    def _epoch_at(self, offset: int) -> int:
-        """Return the leader epoch that `offset` was written in, -1 if it holds nothing."""
-        return self.log.epoch_at(offset) if offset < self.log.log_end_offset else self.leader_epoch
+        self._append_watchers.clear()

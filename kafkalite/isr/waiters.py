@@ -1,0 +1,92 @@
+"""Who waits for the high watermark to pass an offset: acknowledgements of acks=all (rules 51-52).
+
+Pure: what is done is returned, and whoever owns the waiters passes it on.
+"""
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from kafkalite.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One append that is to be acknowledged when it is replicated.
+
+    Attributes:
+        required_offset: the high watermark that is waited for: last offset + 1.
+        deadline_ms: when the client is told that it took too long.
+        on_done: called once when `outcome` is there, by whoever owns the waiters.
+        outcome: None while waiting; NONE when replicated, else the error.
+    """
+
+    required_offset: int
+    deadline_ms: int
+    on_done: "Callable[[Waiter], object]"
+    outcome: ErrorCode | None = None
+
+
+class Waiters:
+    """Waiters of one partition, by the offset they wait for."""
+
+    __slots__ = ("_heap", "_sequence")
+
+    def __init__(self) -> None:
+        # The number keeps waiters for the same offset in the order of their requests.
+        self._heap: list[tuple[int, int, Waiter]] = []
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, waiter: Waiter) -> None:
+        """Let one wait."""
+        self._sequence += 1
+        heappush(self._heap, (waiter.required_offset, self._sequence, waiter))
+
+    def cancel(self, waiter: Waiter) -> None:
+        """Forget one that nobody asks for any more; nothing if it is not here."""
+        self._keep([entry for entry in self._heap if entry[2] is not waiter])
+
+    def on_high_watermark(self, high_watermark: int) -> list[Waiter]:
+        """Return those whose records are replicated, in the order of their offsets."""
+        heap = self._heap
+        done: list[Waiter] = []
+        while heap and heap[0][0] <= high_watermark:
+            waiter = heappop(heap)[2]
+            waiter.outcome = ErrorCode.NONE
+            done.append(waiter)
+        return done
+
+    def on_time(self, now_ms: int) -> list[Waiter]:
+        """Return those whose deadline has passed."""
+        late = [entry for entry in sorted(self._heap) if entry[2].deadline_ms <= now_ms]
+        if late:
+            self._keep([entry for entry in self._heap if entry[2].deadline_ms > now_ms])
+        return _ended(late, ErrorCode.REQUEST_TIMED_OUT)
+
+    def on_isr_below_min(self) -> list[Waiter]:
+        """Return everyone: there are too few in-sync replicas to promise anything (rule 52)."""
+        return self._fail_all(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
+    def on_leadership_lost(self) -> list[Waiter]:
+        """Return everyone: the next leader may not have what they wait for."""
+        return self._fail_all(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _fail_all(self, code: ErrorCode) -> list[Waiter]:
+        entries = sorted(self._heap)
+        self._heap.clear()
+        return _ended(entries, code)
+
+    def _keep(self, entries: list[tuple[int, int, Waiter]]) -> None:
+        self._heap = sorted(entries)  # a sorted list is a heap
+
+
+def _ended(entries: list[tuple[int, int, Waiter]], code: ErrorCode) -> list[Waiter]:
+    for _, _, waiter in entries:
+        waiter.outcome = code
+    return [waiter for _, _, waiter in entries]
