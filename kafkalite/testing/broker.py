@@ -1,6 +1,6 @@
 """A broker in a thread of the test process.
 
-One of the three modules that may start threads: the broker has its own event loop there, so it
+One of the modules that may start threads: the broker has its own event loop there, so it
 answers while the test's thread blocks in its client.
 """
 
