@@ -8,6 +8,7 @@ from kafkalite.api import (
     cluster,
     configs,
     delete_records,
+    envelope,
     fetch,
     find_coordinator,
     group_admin,
@@ -29,26 +30,28 @@ from kafkalite.api import (
 from kafkalite.api.handler import Handler
 
 HANDLERS: tuple[Handler, ...] = api_versions.handlers(
-    (
-        *produce.HANDLERS,
-        *fetch.HANDLERS,
-        *list_offsets.HANDLERS,
-        *metadata.HANDLERS,
-        *offsets.HANDLERS,
-        *find_coordinator.HANDLERS,
-        *groups.HANDLERS,
-        *group_admin.HANDLERS,
-        *topics.HANDLERS,
-        *delete_records.HANDLERS,
-        *leader_epoch.HANDLERS,
-        *configs.HANDLERS,
-        *log_dirs.HANDLERS,
-        *cluster.HANDLERS,
-        *producer_ids.HANDLERS,
-        *producers.HANDLERS,
-        *transactions.HANDLERS,
-        *txn_offsets.HANDLERS,
-        *txn_markers.HANDLERS,
-        *txn_admin.HANDLERS,
+    envelope.handlers(
+        (
+            *produce.HANDLERS,
+            *fetch.HANDLERS,
+            *list_offsets.HANDLERS,
+            *metadata.HANDLERS,
+            *offsets.HANDLERS,
+            *find_coordinator.HANDLERS,
+            *groups.HANDLERS,
+            *group_admin.HANDLERS,
+            *topics.HANDLERS,
+            *delete_records.HANDLERS,
+            *leader_epoch.HANDLERS,
+            *configs.HANDLERS,
+            *log_dirs.HANDLERS,
+            *cluster.HANDLERS,
+            *producer_ids.HANDLERS,
+            *producers.HANDLERS,
+            *transactions.HANDLERS,
+            *txn_offsets.HANDLERS,
+            *txn_markers.HANDLERS,
+            *txn_admin.HANDLERS,
+        )
     )
 )

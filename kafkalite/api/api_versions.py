@@ -1,5 +1,7 @@
 """ApiVersions (key 18), versions 0-4: what this broker answers (rules 5-8).
 
+What only brokers may ask is left out on listeners that they do not come in by.
+
 v3: name and version of the client's software (KIP-511), features (KIP-584). v4: features whose
 least version is 0 (KIP-1022). A version that is too new is answered in v0 with error 35 and this
 one API's range, so that the client can try again.
@@ -42,8 +44,9 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASC
 def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
     """Return the handler that advertises `others` and itself."""
     others = tuple(others)
-    keys = [_range(handler.api) for handler in others] + [_range(API_VERSIONS)]
-    keys.sort(key=lambda key: key.api_key)
+    everyone = [handler.api for handler in others if not handler.between_brokers]
+    keys_of_clients = _ranges([*everyone, API_VERSIONS])
+    keys = _ranges([*(handler.api for handler in others), API_VERSIONS])
     first, last = METADATA_VERSION_LEVELS
     supported = [SupportedFeatureKey(name=METADATA_VERSION, min_version=first, max_version=last)]
     supported_from_0 = [
@@ -68,7 +71,7 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
         has_0 = context.api_version >= FIRST_VERSION_WITH_FEATURES_FROM_0
         return ApiVersionsResponse(
             error_code=ErrorCode.NONE,
-            api_keys=keys,
+            api_keys=keys if context.is_inter_broker else keys_of_clients,
             supported_features=supported_from_0 if has_0 else supported,
             finalized_features_epoch=FEATURES_EPOCH,
             finalized_features=finalized,
@@ -86,6 +89,10 @@ def refuse(
     return ApiVersionsResponse(
         error_code=error.code, api_keys=[_range(API_VERSIONS)] if too_new else []
     )
+
+
+def _ranges(apis: Iterable[Api[Any, Any]]) -> list[ApiVersion]:
+    return sorted(map(_range, apis), key=lambda key: key.api_key)
 
 
 def _range(api: Api[Any, Any]) -> ApiVersion:
