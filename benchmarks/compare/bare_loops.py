@@ -10,9 +10,9 @@ from pathlib import Path
 
 from benchmarks.compare import loads
 from benchmarks.compare.bare import HEAD_BYTES
-from benchmarks.compare.brokers import BARE
+from benchmarks.compare.brokers import BARE, BrokerUnderTest
 from benchmarks.compare.measure import Case, Outcome, Sample
-from benchmarks.compare.rows import FETCH_BYTES, LIMIT_RECORDS, limit_sample
+from benchmarks.compare.rows.limits import FETCH_BYTES, LIMIT_RECORDS, METRICS, limit_sample
 
 FILE_BYTES = 400 << 20
 
@@ -60,7 +60,7 @@ def _append(folder: Path, seconds: float) -> Sample:
     return sample
 
 
-def _send(folder: Path, seconds: float) -> Sample:
+def _send(folder: Path, seconds: float, kind: str = "send") -> Sample:
     batch = loads.prepared_batch(LIMIT_RECORDS)
     path = folder / "send"
     if not path.exists():
@@ -69,7 +69,7 @@ def _send(folder: Path, seconds: float) -> Sample:
                 file.write(batch)
     wanted = FETCH_BYTES // len(batch) * len(batch)
     request = struct.pack(">iiq", 12, wanted, 0)
-    with _serving("send", path) as server:
+    with _serving(kind, path) as server:
         done = loads.drain_frame(
             server.port, request, 8, HEAD_BYTES - 4, len(batch), LIMIT_RECORDS, 1 << 60, seconds
         )
@@ -97,3 +97,18 @@ def measure(folder: Path, cases: list[Case], outcomes: list[Outcome], seconds: f
             continue
         loop(folder, seconds / 2)
         outcome.samples[BARE] = [loop(folder, seconds) for _ in range(runs)]
+
+
+def ways_to_send(folder: Path, row: str, seconds: float, runs: int) -> list[Outcome]:
+    """Measure what sendfile saves: the same pieces of a file by sendfile, and by read and send."""
+    found = []
+    for name, kind in (("sendfile", "send"), ("read and send", "copy")):
+        case = Case(f"out: bare loop, {name}, 4 MiB", METRICS, _never)
+        _send(folder, seconds / 2, kind)
+        samples = [_send(folder, seconds, kind) for _ in range(runs)]
+        found.append(Outcome(row, case, samples={BARE: samples}))
+    return found
+
+
+def _never(broker: BrokerUnderTest, scale: float) -> Sample:
+    raise AssertionError("the loops are measured beside the brokers")

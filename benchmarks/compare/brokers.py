@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -13,8 +14,12 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from benchmarks.process import RawClient
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker
+from compat_tests.cache import cached_dir, digest_of
+from compat_tests.toolchains import find_program, run_build
 
 KAFKALITE, APACHE, BARE = "kafkalite", "Apache Kafka", "bare loop"
+KFAKE, MOCK = "kfake", "librdkafka mock"
+"""Peers that keep nothing on disk; they join the rows that they can do."""
 APACHE_JVM_OPTIONS = ("-Xms1g", "-Xmx1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 """As `kafka-server-start.sh` of the distribution has them, in short."""
 APACHE_SETTINGS = {
@@ -34,6 +39,8 @@ class BrokerUnderTest:
     """One broker; `with` starts it. Its data stay in a temporary directory until the end."""
 
     name: str
+    tells_offsets = True
+    """Whether it can be asked how many records it has."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(
@@ -209,13 +216,104 @@ class Apache(BrokerUnderTest):
             self._broker.stop(kill=kill)
 
 
+class Kfake(BrokerUnderTest):
+    """franz-go's in-memory stand-in, one broker."""
+
+    name = KFAKE
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> Self:
+        self._process = subprocess.Popen([str(_kfake())], stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline().rpartition(":")[2])
+        return self
+
+    def stop(self, *, kill: bool = False) -> None:
+        del kill
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            self._process = None
+
+
+class MockCluster(BrokerUnderTest):
+    """The mock cluster inside librdkafka: it lives in the client's process, and dies with it.
+
+    So there is nothing to be asked about afterwards, and its processor time is the client's.
+    """
+
+    name = MOCK
+    tells_offsets = False
+
+    @property
+    def bootstrap(self) -> str:
+        return MOCK
+
+    def start(self) -> Self:
+        return self
+
+    def stop(self, *, kill: bool = False) -> None:
+        del kill
+
+    def create_topic(self, partitions: int) -> str:
+        del partitions  # it has four of each topic, which it makes when it hears of them
+        self._topics += 1
+        return f"measured-{self._topics}"
+
+    def delete_topic(self, name: str) -> None:
+        del name
+
+    def cpu_seconds(self) -> float:
+        return 0.0
+
+    def forget_peak(self) -> None:
+        return
+
+    def peak_bytes(self) -> int:
+        return 0
+
+
+def _kfake() -> Path:
+    """Return the compiled server of `kfake/`; compiles on first use."""
+    source = Path(__file__).parent / "kfake"
+    files = [source / name for name in ("main.go", "go.mod", "go.sum")]
+
+    def build(target: Path) -> None:
+        for file in files:
+            (target / file.name).write_bytes(file.read_bytes())
+        run_build([find_program("go"), "build", "-o", "kfake", "."], cwd=target)
+
+    return cached_dir(f"go/kfake-{digest_of(*files)}", build, lock="go") / "kfake"
+
+
 def wait_for_reply(port: int, deadline: float) -> None:
     """Ask for metadata until it is answered; `deadline` is of `time.perf_counter`."""
+    ask_until(port, None, lambda _: True, deadline)
+
+
+def ask_until(
+    port: int, frame: bytes | None, is_good: Callable[[bytes], bool], deadline: float
+) -> None:
+    """Connect and ask, again and again, until a good answer comes; None asks for metadata.
+
+    Raises:
+        OSError, AssertionError: what the last attempt met, after the deadline.
+    """
     while True:
         try:
-            client = RawClient(("127.0.0.1", port))
+            client = RawClient(("127.0.0.1", port), frame)
             try:
-                client.ask()
+                assert is_good(client.ask()), "the broker refused"
             finally:
                 client.close()
         except (OSError, AssertionError):

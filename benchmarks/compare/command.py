@@ -9,19 +9,28 @@ import click
 from tqdm import tqdm
 
 from benchmarks import machine
-from benchmarks.compare import bare_loops, rows, startup
-from benchmarks.compare.brokers import Apache, BrokerUnderTest, Kafkalite
+from benchmarks.compare import bare_loops, startup
+from benchmarks.compare.brokers import Apache, BrokerUnderTest, Kafkalite, Kfake, MockCluster
 from benchmarks.compare.measure import Case, Outcome, run_case, summary
+from benchmarks.compare.rows.choices import choices
+from benchmarks.compare.rows.consumers import consumers, together
+from benchmarks.compare.rows.latency import latency
+from benchmarks.compare.rows.limits import limits
+from benchmarks.compare.rows.producers import producers
+from benchmarks.compare.rows.requests import small_requests
+from benchmarks.compare.rows.scale import scale, stored_sizes
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 ROWS: dict[str, tuple[str, Callable[[float], list[Case]]]] = {
-    "producers": ("1", rows.producers),
-    "consumers": ("2", rows.consumers),
-    "together": ("3", rows.together),
-    "latency": ("5", rows.latency),
-    "requests": ("6", rows.small_requests),
-    "limits": ("7", rows.limits),
-    "scale": ("8", rows.scale),
+    "producers": ("1", producers),
+    "consumers": ("2", consumers),
+    "together": ("3", together),
+    "latency": ("5", latency),
+    "requests": ("6", small_requests),
+    "limits": ("7", limits),
+    "scale": ("8", scale),
+    "stored": ("8", stored_sizes),
+    "choices": ("10", choices),
 }
 START = "start"
 QUICK_FACTOR, QUICK_RUNS, QUICK_WARM_UP = 0.5, 3, 0.4
@@ -95,9 +104,10 @@ def _outcomes(
     found: list[Outcome] = []
     wanted = [name for name in names if name in ROWS]
     if wanted:
-        with Kafkalite() as ours, Apache() as theirs:
+        with Kafkalite() as ours, Apache() as theirs, Kfake() as kfake, MockCluster() as mock:
+            brokers = (ours, theirs, kfake, mock)
             for name in wanted:
-                found += _row(name, part, (ours, theirs), factor, runs, warm_up, ends)
+                found += _row(name, part, brokers, factor, runs, warm_up, ends)
     if START in names and (ends is None or time.monotonic() < ends):
         found += startup.measure(factor, runs)
     return found
@@ -119,7 +129,8 @@ def _row(
             outcome = Outcome(number, case, failure="no time left")
         else:
             try:
-                outcome = run_case(number, case, brokers, runs=runs, warm_up_scale=warm_up)
+                present = [*brokers[:2], *(peer for peer in brokers[2:] if peer.name in case.peers)]
+                outcome = run_case(number, case, present, runs=runs, warm_up_scale=warm_up)
             except Exception as error:  # one case must not cost the rest of a long run
                 outcome = Outcome(number, case, failure=f"{type(error).__name__}: {error}")
         for line in summary(outcome):
@@ -132,4 +143,7 @@ def _row(
     if name == "limits":
         with bare_loops.scratch() as folder:
             bare_loops.measure(folder, cases, found, LIMIT_SECONDS * factor)
+    if name == "choices" and not part:
+        with bare_loops.scratch() as folder:
+            found += bare_loops.ways_to_send(folder, number, LIMIT_SECONDS * factor, runs)
     return found

@@ -15,6 +15,7 @@ from benchmarks.process import frame_of
 from compat_tests.apache_kafka import KAFKA_4, java_command
 from compat_tests.cache import cached_dir, digest_of
 from kafkalite.wire.compression import Codec
+from kafkalite.wire.header import decode_response_header
 from kafkalite.wire.messages.fetch import FETCH, FetchPartition, FetchRequest, FetchTopic
 from kafkalite.wire.messages.produce import (
     PRODUCE,
@@ -121,6 +122,13 @@ def produce_frame(topic: str, partition: int, batch: bytes, *, acks: int = 1) ->
         topic_data=[TopicProduceData(name=topic, partition_data=[data])],
     )
     return frame_of(PRODUCE, PRODUCE_VERSION, request)
+
+
+def is_acknowledged(answer: bytes) -> bool:
+    """Whether the answer to a frame of `produce_frame` tells of no error."""
+    _, position = decode_response_header(PRODUCE, PRODUCE_VERSION, answer)
+    response = PRODUCE.decode_response(PRODUCE_VERSION, answer, position)
+    return not any(p.error_code for t in response.responses for p in t.partition_responses)
 
 
 def send_frames(

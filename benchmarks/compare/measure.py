@@ -55,6 +55,8 @@ class Case:
     runs: int | None = None
     """Number of runs where it differs from the profile's."""
     warm_up: bool = True
+    peers: tuple[str, ...] = ()
+    """Who takes part besides kafkalite and Apache Kafka."""
     note: str = ""
 
 

@@ -22,7 +22,7 @@ def produce(bootstrap: str, topic: str, count: int, size: int, settings: dict) -
     """Send so many records of so many bytes as fast as librdkafka takes them."""
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **_where(bootstrap),
             "log_level": 2,
             "queue.buffering.max.messages": 200_000,
             "queue.buffering.max.kbytes": 1_000_000,
@@ -80,6 +80,62 @@ def consume(
     seconds, cpu = time.perf_counter() - began, _cpu() - cpu
     consumer.close()
     return {"seconds": seconds, "count": got, "cpu": cpu}
+
+
+def consume_in_group(
+    bootstrap: str, topic: str, members: int, count: int, settings: dict
+) -> dict[str, Any]:
+    """Read so many records with the members of one group, each in a thread.
+
+    The time begins when the first record is there, after the group has come together.
+    """
+    group = f"measured-{time.time_ns()}"
+    together = threading.Barrier(members)
+    began: list[float] = []
+    got = [0] * members
+    failures: list[BaseException] = []
+
+    def read(member: int) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "log_level": 2,
+                "fetch.queue.backoff.ms": 10,
+                **settings,
+            }
+        )
+        try:
+            assigned = threading.Event()
+            consumer.subscribe([topic], on_assign=lambda *_: assigned.set())
+            # Nothing counts before all of them have their share.
+            first = consumer.consume(1, timeout=30)
+            assert first, "nothing came"
+            got[member] += len(first)
+            together.wait(30)
+            began.append(time.perf_counter())
+            while sum(got) < count:
+                got[member] += len(consumer.consume(10_000, timeout=0.05))
+        except BaseException as error:
+            failures.append(error)
+            together.abort()
+        finally:
+            consumer.close()
+
+    threads = [threading.Thread(target=read, args=(member,)) for member in range(members)]
+    cpu = _cpu()
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads) and sum(got) < count:
+        time.sleep(0.002)
+    ended, cpu = time.perf_counter(), _cpu() - cpu
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return {"seconds": ended - min(began), "count": count, "cpu": cpu}
 
 
 def both(**parameters: Any) -> dict[str, Any]:
@@ -150,6 +206,13 @@ def latency(
     return {**found, "cpu": cpu, "count": count}
 
 
+def _where(bootstrap: str) -> dict[str, Any]:
+    """Return how to reach a broker; the mock cluster is made by the client itself."""
+    if bootstrap == "librdkafka mock":
+        return {"test.mock.num.brokers": 1}
+    return {"bootstrap.servers": bootstrap}
+
+
 def _cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
@@ -158,6 +221,7 @@ def _cpu() -> float:
 KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "produce": produce,
     "consume": consume,
+    "consume_in_group": consume_in_group,
     "both": both,
     "latency": latency,
 }

@@ -1,0 +1,127 @@
+"""What the rows share: topics for a run, topics filled beforehand, and samples of throughput."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.compare import loads
+from benchmarks.compare.brokers import BrokerUnderTest
+from benchmarks.compare.measure import Metric, Sample
+from kafkalite.wire.compression import Codec
+
+PARTITIONS = 6
+FILLED_IN_TURN = 8
+
+
+@contextlib.contextmanager
+def fresh_topic(
+    broker: BrokerUnderTest, partitions: int = PARTITIONS, *, expected: int | None = None
+) -> Iterator[str]:
+    """A topic for one run; holds the records expected at its end, or the run does not count."""
+    topic = broker.create_topic(partitions)
+    try:
+        yield topic
+        if expected is not None:
+            check_stored(broker, topic, partitions, expected)
+    finally:
+        broker.delete_topic(topic)
+
+
+def check_stored(broker: BrokerUnderTest, topic: str, partitions: int, expected: int) -> None:
+    """Fail a run of which not all records are there."""
+    if broker.tells_offsets:
+        stored = broker.end_offset(topic, partitions)
+        assert stored == expected, f"{stored} records stored, {expected} sent"
+
+
+class Stored:
+    """Topics filled once per broker and read again and again: the page cache stays warm."""
+
+    def __init__(self, count: int, batch_records: int, partitions: int, size: int) -> None:
+        self.batch_records, self.partitions, self.size = batch_records, partitions, size
+        self.batch = loads.prepared_batch(batch_records, size=size)
+        self.batches = count // batch_records // partitions
+        self._topics: dict[BrokerUnderTest, str] = {}
+
+    @property
+    def count(self) -> int:
+        return self.batches * self.batch_records * self.partitions
+
+    def topic(self, broker: BrokerUnderTest) -> str:
+        if broker not in self._topics:
+            topic = self._topics[broker] = broker.create_topic(self.partitions)
+            fill(broker, topic, self.partitions, self.batch, self.count)
+        return self._topics[broker]
+
+
+def fill(broker: BrokerUnderTest, topic: str, partitions: int, batch: bytes, count: int) -> None:
+    """Send a batch to all partitions in turn until so many records are stored."""
+    frames = [
+        loads.produce_frame(topic, p, batch)
+        for _ in range(FILLED_IN_TURN)
+        for p in range(partitions)
+    ]
+    while broker.end_offset(topic, partitions) < count:
+        loads.send_frames(broker.port, frames, connections=1, depth=4, seconds=0.2)
+
+
+def drop_from_page_cache(broker: BrokerUnderTest) -> None:
+    """Write a broker's files to the disk and have the kernel forget them."""
+    os.sync()
+    for path in [*Path(broker.folder).rglob("*.log")]:
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def throughput(rate: float, count: int, size: int, done: dict[str, float]) -> Sample:
+    """Return the sample of so many records of so many bytes at this many records a second."""
+    return Sample(
+        {"throughput": rate / 1000, "data": rate * size / 1e6},
+        seconds=done["seconds"],
+        client_cpu=done["cpu"],
+        byte_count=count * size,
+    )
+
+
+def rate_wanted(target: float | None) -> tuple[Metric, ...]:
+    return (Metric("throughput", "thousand records/s", target=target),)
+
+
+def produce_prepared(
+    broker: BrokerUnderTest,
+    scale: float,
+    *,
+    connections: int,
+    depth: int,
+    seconds: float,
+    partitions: int = PARTITIONS,
+    records: int = 1,
+    codec: Codec = Codec.NONE,
+) -> Sample:
+    """Send one prepared batch a request to all partitions in turn, acks=1."""
+    batch = loads.prepared_batch(records, codec)
+    with fresh_topic(broker, partitions) as topic:
+        frames = [loads.produce_frame(topic, p, batch) for p in range(partitions)]
+        done = loads.send_frames(
+            broker.port, frames, connections=connections, depth=depth, seconds=seconds * scale
+        )
+        check_stored(broker, topic, partitions, int(done["all_answers"]) * records)
+    return of_requests(done, records, len(batch))
+
+
+def of_requests(done: dict[str, float], records: int, size: int) -> Sample:
+    """Return the sample of what `load.c` counted, at `records` and `size` bytes a request."""
+    rate = done["answers"] / done["seconds"]
+    return Sample(
+        {
+            "requests": rate,
+            "throughput": rate * records / 1000,
+            "data": rate * size / 1e6,
+            "p50": done["p50_us"] / 1000,
+            "p99": done["p99_us"] / 1000,
+        },
+        seconds=done["seconds"],
+        client_cpu=done["cpu"],
+        byte_count=int(done["answers"]) * size,
+    )
