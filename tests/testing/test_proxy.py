@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from kafkalite.testing.processes import wait_until_true
 from kafkalite.testing.proxy import UNKNOWN, Links
 
 SILENCE_S = 0.05
@@ -216,7 +217,7 @@ def test_connection_to_a_dead_node_is_closed(links, node, connect):
     node.close()
     node.close = lambda: None
     assert connect(port).recv(1) == b""
-    assert links.connections() == []
+    assert wait_until_true(lambda: links.connections() == [], 10)
 
 
 def test_silent_connection_may_leave_without_a_word(links, node, connect):
