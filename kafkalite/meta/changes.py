@@ -2,6 +2,10 @@
 
 A commit is a list of changes. `to_json` and `from_json` convert one to plain values; names and
 order of attributes are part of the file format.
+
+A broker that loads a snapshot may be told changes again that are in it, with all that came after
+them. So a change says what is, not by how much it differs, and one that is older than what is
+known has no effect. (`LeaderEpochsRaised` is the exception; only a lone broker has it.)
 """
 
 from collections.abc import Mapping
@@ -31,23 +35,52 @@ class BrokerRegistered:
     broker_id: int
     endpoints: Mapping[str, tuple[str, int]]
     rack: str | None = None
+    broker_epoch: int = -1
+    shutting_down: bool = False
+
+    @classmethod
+    def of(cls, broker: BrokerImage) -> "BrokerRegistered":
+        """Return the change that makes this broker."""
+        return cls(
+            broker_id=broker.broker_id,
+            endpoints=broker.endpoints,
+            rack=broker.rack,
+            broker_epoch=broker.broker_epoch,
+            shutting_down=broker.shutting_down,
+        )
 
     def apply_to(self, builder: ImageBuilder) -> None:
         """Add or replace the broker."""
+        known = builder.image.brokers.get(self.broker_id)
+        if known is not None and self.broker_epoch < known.broker_epoch:
+            return
         builder.set_broker(
-            BrokerImage(broker_id=self.broker_id, endpoints=self.endpoints, rack=self.rack)
+            BrokerImage(
+                broker_id=self.broker_id,
+                endpoints=self.endpoints,
+                rack=self.rack,
+                broker_epoch=self.broker_epoch,
+                shutting_down=self.shutting_down,
+            )
         )
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class BrokerUnregistered:
-    """A broker is gone. What it led is changed by changes of its own."""
+    """A broker is gone. What it led is changed by changes of its own.
+
+    Attributes:
+        broker_epoch: of the registration that ended.
+    """
 
     broker_id: int
+    broker_epoch: int = -1
 
     def apply_to(self, builder: ImageBuilder) -> None:
         """Remove the broker."""
-        builder.remove_broker(self.broker_id)
+        known = builder.image.brokers.get(self.broker_id)
+        if known is not None and self.broker_epoch in (-1, known.broker_epoch):
+            builder.remove_broker(self.broker_id)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -84,14 +117,20 @@ class TopicCreated:
     configs: Mapping[str, str] = field(default_factory=dict)
 
     def apply_to(self, builder: ImageBuilder) -> None:
-        """Add the topic."""
-        assert self.name not in builder.image.topics
-        assert self.topic_id not in builder.image.topic_names
+        """Add the topic; of one that is there, only the settings are as they were."""
+        known = builder.image.topics.get(self.name)
+        if self.topic_id in builder.image.retired_topic_ids:
+            return
+        partitions = self.partitions
+        if known is not None and known.topic_id == self.topic_id:
+            partitions = known.partitions
+        elif known is not None:
+            builder.remove_topic(self.name)
         builder.set_topic(
             TopicImage(
                 name=self.name,
                 topic_id=self.topic_id,
-                partitions=self.partitions,
+                partitions=partitions,
                 configs=self.configs,
             )
         )
@@ -106,23 +145,34 @@ class TopicDeleted:
 
     def apply_to(self, builder: ImageBuilder) -> None:
         """Remove the topic and remember its id."""
-        assert builder.image.topics[self.name].topic_id == self.topic_id
-        builder.remove_topic(self.name)
+        known = builder.image.topics.get(self.name)
+        if known is not None and known.topic_id == self.topic_id:
+            builder.remove_topic(self.name)
+        else:
+            builder.retire((self.topic_id,))
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class PartitionsAdded:
-    """A topic has more partitions, numbered on from the last."""
+    """A topic has more partitions.
+
+    Attributes:
+        first_index: of the first of them; -1 (in files of older versions) goes on from the last.
+    """
 
     name: str
     topic_id: UUID
     partitions: tuple[PartitionImage, ...]
+    first_index: int = -1
 
     def apply_to(self, builder: ImageBuilder) -> None:
-        """Append the partitions."""
-        topic = builder.image.topics[self.name]
-        assert topic.topic_id == self.topic_id
-        builder.set_partitions(self.name, topic.partitions + self.partitions)
+        """Append those partitions that are not there."""
+        topic = builder.image.topics.get(self.name)
+        if topic is None or topic.topic_id != self.topic_id:
+            return
+        count = len(topic.partitions)
+        known_count = 0 if self.first_index < 0 else count - self.first_index
+        builder.set_partitions(self.name, topic.partitions + self.partitions[known_count:])
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -135,9 +185,14 @@ class PartitionChanged:
     state: PartitionImage
 
     def apply_to(self, builder: ImageBuilder) -> None:
-        """Replace the partition."""
-        topic = builder.image.topics[self.name]
-        assert topic.topic_id == self.topic_id
+        """Replace the partition, unless what is known of it is newer."""
+        topic = builder.image.topics.get(self.name)
+        if topic is None or topic.topic_id != self.topic_id:
+            return
+        if self.index >= len(topic.partitions):
+            return
+        if self.state.partition_epoch < topic.partitions[self.index].partition_epoch:
+            return
         states = list(topic.partitions)
         states[self.index] = self.state
         builder.set_partitions(self.name, tuple(states))
@@ -167,7 +222,9 @@ class ConfigsChanged:
     def apply_to(self, builder: ImageBuilder) -> None:
         """Change the settings."""
         if self.resource_type == TOPIC_RESOURCE:
-            topic = builder.image.topics[self.resource_name]
+            topic = builder.image.topics.get(self.resource_name)
+            if topic is None:
+                return
             builder.set_topic(replace(topic, configs=self._changed(topic.configs)))
         else:
             before = builder.image.configs_of(self.resource)
@@ -189,8 +246,7 @@ class ProducerIdsAllocated:
 
     def apply_to(self, builder: ImageBuilder) -> None:
         """Move the producer ids on."""
-        assert self.next_producer_id >= builder.image.next_producer_id
-        builder.set_next_producer_id(self.next_producer_id)
+        builder.set_next_producer_id(max(self.next_producer_id, builder.image.next_producer_id))
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -204,6 +260,17 @@ class TopicIdsRetired:
         builder.retire(self.topic_ids)
 
 
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ImageReplaced:
+    """A whole image was loaded, and what led to it is unknown: compare everything.
+
+    Never stored; subscribers of the image get it as the only change.
+    """
+
+    def apply_to(self, builder: ImageBuilder) -> None:
+        """Change nothing: it is told after the fact."""
+
+
 Change = (
     BrokerRegistered
     | BrokerUnregistered
@@ -215,6 +282,7 @@ Change = (
     | ConfigsChanged
     | ProducerIdsAllocated
     | TopicIdsRetired
+    | ImageReplaced
 )
 
 _CLASSES: dict[str, type[Change]] = {
@@ -234,15 +302,19 @@ _CLASSES: dict[str, type[Change]] = {
 }
 
 
+def changed(topic: TopicImage, index: int, state: PartitionImage) -> list[Change]:
+    """Return the change to this state of a partition; none if it is the state that it has."""
+    if state is topic.partitions[index]:
+        return []
+    return [PartitionChanged(name=topic.name, topic_id=topic.topic_id, index=index, state=state)]
+
+
 def snapshot(image: Image) -> list[Change]:
     """Return changes that make this image out of an empty one (but for its version)."""
     changes: list[Change] = []
     if image.retired_topic_ids:
         changes.append(TopicIdsRetired(topic_ids=image.retired_topic_ids))
-    changes += [
-        BrokerRegistered(broker_id=broker.broker_id, endpoints=broker.endpoints, rack=broker.rack)
-        for broker in image.brokers.values()
-    ]
+    changes += [BrokerRegistered.of(broker) for broker in image.brokers.values()]
     changes += [
         TopicCreated(
             name=topic.name,
@@ -317,15 +389,20 @@ def _read_attribute(name: str, value: Any) -> Any:
 
 
 def _partition_to_json(state: PartitionImage) -> list[Any]:
+    reassigned = [list(state.adding), list(state.removing)] if state.is_reassigned else []
     return [
         list(state.replicas),
         list(state.isr),
         state.leader,
         state.leader_epoch,
         state.partition_epoch,
+        *reassigned,
     ]
 
 
 def _partition_from_json(values: list[Any]) -> PartitionImage:
-    replicas, isr, leader, leader_epoch, partition_epoch = values
-    return PartitionImage(tuple(replicas), tuple(isr), leader, leader_epoch, partition_epoch)
+    replicas, isr, leader, leader_epoch, partition_epoch, *reassigned = values
+    adding, removing = map(tuple, reassigned or ((), ()))
+    return PartitionImage(
+        tuple(replicas), tuple(isr), leader, leader_epoch, partition_epoch, adding, removing
+    )

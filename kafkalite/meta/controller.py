@@ -6,40 +6,45 @@ It has no state, and nothing happens here but the decision; `meta/runner.py` doe
 from collections.abc import Sequence
 from typing import assert_never
 
+from kafkalite.meta.adoption import adopt_topic
 from kafkalite.meta.alter_configs import alter_configs, check_topic_configs, replace_configs
+from kafkalite.meta.brokers import check_epoch, register_broker, shut_down, unregister_broker
 from kafkalite.meta.changes import (
-    BrokerRegistered,
-    BrokerUnregistered,
     Change,
-    LeaderEpochsRaised,
-    PartitionChanged,
     PartitionsAdded,
     ProducerIdsAllocated,
     TopicCreated,
     TopicDeleted,
 )
-from kafkalite.meta.election import elect
 from kafkalite.meta.events import (
     AdoptTopic,
     AllocateProducerIds,
     AlterConfigs,
+    AlterPartition,
+    ControlledShutdown,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
+    ElectLeader,
     Event,
+    FinishReassignments,
     IncrementalAlterConfigs,
+    Reassign,
+    RebalanceLeaders,
     RegisterBroker,
     Rules,
     UnregisterBroker,
 )
-from kafkalite.meta.image import NO_LEADER, Image, PartitionImage, TopicImage
+from kafkalite.meta.image import Image, PartitionImage, TopicImage
 from kafkalite.meta.names import (
     CLUSTER_METADATA_TOPIC,
     can_collide,
     collision_key,
     refusal_of_name,
 )
+from kafkalite.meta.partitions import alter_partition, elect_leader, rebalance_leaders
 from kafkalite.meta.placement import place_replicas
+from kafkalite.meta.reassign import finish_reassignments, reassign
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 PARTITIONS_AT_ONCE_MAX = 10_000
@@ -64,18 +69,25 @@ def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
         case IncrementalAlterConfigs():
             return alter_configs(event, image, rules)
         case AllocateProducerIds():
-            return [
-                ProducerIdsAllocated(
-                    broker_id=event.broker_id,
-                    next_producer_id=image.next_producer_id + event.count,
-                )
-            ]
-        case RegisterBroker():
-            return _register_broker(event, image)
-        case UnregisterBroker():
-            return _unregister_broker(event, image, rules)
+            return _allocate_producer_ids(event, image)
         case AdoptTopic():
-            return _adopt_topic(event, image)
+            return adopt_topic(event, image)
+        case RegisterBroker():
+            return register_broker(event, image, rules)
+        case UnregisterBroker():
+            return unregister_broker(event, image, rules)
+        case ControlledShutdown():
+            return shut_down(event, image)
+        case AlterPartition():
+            return alter_partition(event, image)
+        case ElectLeader():
+            return elect_leader(event, image)
+        case RebalanceLeaders():
+            return rebalance_leaders(event, image)
+        case Reassign():
+            return reassign(event, image)
+        case FinishReassignments():
+            return finish_reassignments(image)
         case _:  # pragma: no cover - mypy proves that there is none
             assert_never(event)
 
@@ -188,6 +200,11 @@ def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {event.name} has {current} partition(s), {event.count} would not be more",
         )
+    if any(state.is_reassigned for state in topic.partitions):
+        raise KafkaError(
+            ErrorCode.REASSIGNMENT_IN_PROGRESS,
+            f"A reassignment of {event.name} is in progress: partitions can be added after it",
+        )
     _check_partition_count(additional)
     replication_factor = len(topic.partitions[0].replicas)
     if event.assignments is None:
@@ -208,116 +225,21 @@ def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
             _assigned(replicas, image, replication_factor=replication_factor)
             for replicas in event.assignments
         ]
-    return [PartitionsAdded(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions))]
-
-
-def _register_broker(event: RegisterBroker, image: Image) -> list[Change]:
-    """A broker that comes back begins a new reign of what it leads (rule I180)."""
-    registered = BrokerRegistered(
-        broker_id=event.broker_id, endpoints=event.endpoints, rack=event.rack
+    added = PartitionsAdded(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=tuple(partitions),
+        first_index=current,
     )
-    if not event.restarted:
-        return [registered]
-    changes: list[Change] = [registered]
-    if any(
-        state.leader == event.broker_id
-        for topic in image.topics.values()
-        for state in topic.partitions
-    ):
-        changes.append(LeaderEpochsRaised(broker_id=event.broker_id))
-    live = {*image.brokers, event.broker_id}
-    for topic in image.topics.values():
-        for index, state in enumerate(topic.partitions):
-            if state.leader == NO_LEADER:
-                changes += _elected(topic, index, elect(state, live, unclean=False))
-    return changes
+    return [added]
 
 
-def _unregister_broker(event: UnregisterBroker, image: Image, rules: Rules) -> list[Change]:
-    """Rules I178 and I179."""
-    if event.broker_id not in image.brokers:
-        raise KafkaError(
-            ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {event.broker_id} is not registered"
-        )
-    changes: list[Change] = [BrokerUnregistered(broker_id=event.broker_id)]
-    live = set(image.brokers) - {event.broker_id}
-    default = rules.topic_defaults.unclean_leader_election_enable
-    for topic in image.topics.values():
-        own = topic.configs.get("unclean.leader.election.enable")
-        unclean = default if own is None else own.strip().lower() == "true"
-        for index, state in enumerate(topic.partitions):
-            if event.broker_id in state.isr:
-                changes += _elected(topic, index, elect(state, live, unclean=unclean))
-    return changes
-
-
-def _elected(topic: TopicImage, index: int, state: PartitionImage) -> list[Change]:
-    if state is topic.partitions[index]:
-        return []
-    return [PartitionChanged(name=topic.name, topic_id=topic.topic_id, index=index, state=state)]
-
-
-def _adopt_topic(event: AdoptTopic, image: Image) -> list[Change]:
-    """Give directories that were found a topic, or find theirs.
-
-    Raises:
-        KafkaError: UNKNOWN_TOPIC_ID if they are what is left of a deleted topic,
-            INCONSISTENT_TOPIC_ID if the topic of that name is another one. Both mean that the
-            directories are to be removed. INVALID_TOPIC_EXCEPTION if they are no topic's.
-    """
-    assert event.leader_epochs
-    refusal = refusal_of_name(event.name)
-    if refusal is not None or event.name == CLUSTER_METADATA_TOPIC:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, refusal or f"{event.name} is no topic")
-    if event.topic_id in image.retired_topic_ids:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_TOPIC_ID, f"{event.name} with the id {event.topic_id} was deleted"
-        )
-    changes: list[Change] = []
-    topic = image.topics.get(event.name)
-    known = () if topic is None else topic.partitions
-    if topic is not None and event.topic_id not in (None, topic.topic_id):
-        raise KafkaError(
-            ErrorCode.INCONSISTENT_TOPIC_ID,
-            f"{event.name} has the id {topic.topic_id}, its directories say {event.topic_id}",
-        )
-    owner = None if event.topic_id is None else image.topic_names.get(event.topic_id)
-    if owner not in (None, event.name):
-        raise KafkaError(
-            ErrorCode.INCONSISTENT_TOPIC_ID, f"The id {event.topic_id} is that of topic {owner}"
-        )
-    wanted = max(event.leader_epochs) + 1
-    # A log may have seen reigns of its leader that no metadata here know of.
-    added = tuple(
-        _sole_replica(event.broker_id, leader_epoch=event.leader_epochs.get(index, -1) + 1)
-        for index in range(len(known), wanted)
-    )
-    if topic is None:
-        changes.append(
-            TopicCreated(
-                name=event.name,
-                topic_id=event.topic_id or event.new_topic_id,
-                partitions=added,
-                configs=event.configs,
-            )
-        )
-    else:
-        if added:
-            changes.append(
-                PartitionsAdded(name=topic.name, topic_id=topic.topic_id, partitions=added)
-            )
-        for index, state in enumerate(known):
-            epoch = event.leader_epochs.get(index, -1)
-            if epoch > state.leader_epoch:
-                ahead = PartitionImage(
-                    state.replicas, state.isr, state.leader, epoch + 1, state.partition_epoch + 1
-                )
-                changes += _elected(topic, index, ahead)
-    if event.next_producer_id > image.next_producer_id:
-        changes.append(
-            ProducerIdsAllocated(broker_id=event.broker_id, next_producer_id=event.next_producer_id)
-        )
-    return changes
+def _allocate_producer_ids(event: AllocateProducerIds, image: Image) -> list[Change]:
+    """Rule D64."""
+    if event.broker_epoch >= 0:
+        check_epoch(image, event.broker_id, event.broker_epoch)
+    next_producer_id = image.next_producer_id + event.count
+    return [ProducerIdsAllocated(broker_id=event.broker_id, next_producer_id=next_producer_id)]
 
 
 def _existing(name: str, image: Image) -> TopicImage:
@@ -347,11 +269,14 @@ def _place(
             f"A replication factor of {replication_factor} needs as many brokers, and "
             f"{len(image.brokers)} are registered",
         )
-    racks = {broker_id: broker.rack for broker_id, broker in image.brokers.items()}
+    eligible = image.eligible_brokers()
+    # Who is about to stop gets a replica only where there are no others.
+    hosts = eligible if replication_factor <= len(eligible) else tuple(image.brokers)
+    racks = {broker_id: image.brokers[broker_id].rack for broker_id in hosts}
     placed = place_replicas(
         racks, count=count, replication_factor=replication_factor, start=start % len(racks)
     )
-    return [PartitionImage(replicas, replicas, replicas[0]) for replicas in placed]
+    return [_new_partition(replicas, image) for replicas in placed]
 
 
 def _assigned(replicas: Sequence[int], image: Image, *, replication_factor: int) -> PartitionImage:
@@ -370,8 +295,11 @@ def _assigned(replicas: Sequence[int], image: Image, *, replication_factor: int)
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"A partition is assigned to {refusal}"
         )
-    return PartitionImage(tuple(replicas), tuple(replicas), replicas[0])
+    return _new_partition(tuple(replicas), image)
 
 
-def _sole_replica(broker_id: int, *, leader_epoch: int) -> PartitionImage:
-    return PartitionImage((broker_id,), (broker_id,), broker_id, leader_epoch)
+def _new_partition(replicas: tuple[int, ...], image: Image) -> PartitionImage:
+    """Return a partition that begins: all live replicas are in sync, and the first leads."""
+    eligible = image.eligible_brokers()
+    isr = tuple(broker for broker in replicas if broker in eligible) or replicas
+    return PartitionImage(replicas, isr, isr[0])

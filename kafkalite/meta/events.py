@@ -37,13 +37,16 @@ class RegisterBroker:
     """A broker has started, or tells other addresses than before.
 
     Attributes:
-        restarted: whether its partitions begin a new reign.
+        restarted: whether its partitions begin a new reign. A registration under the epoch that is
+            known tells nothing of the kind, whatever this says.
+        broker_epoch: of the registration; -1 on a lone broker, which has none.
     """
 
     broker_id: int
     endpoints: Mapping[str, tuple[str, int]]
     rack: str | None = None
     restarted: bool = True
+    broker_epoch: int = -1
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -128,10 +131,81 @@ class IncrementalAlterConfigs:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class AllocateProducerIds:
-    """A broker has no producer ids left."""
+    """A broker has no producer ids left; its epoch is checked unless it is -1."""
 
     broker_id: int
     count: int = PRODUCER_ID_BLOCK_SIZE
+    broker_epoch: int = -1
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class AlterPartition:
+    """The leader of a partition wants other in-sync replicas (KIP-497).
+
+    Attributes:
+        broker_id: of the leader.
+        broker_epoch: of its registration; not checked if -1.
+        leader_epoch: of its reign.
+        partition_epoch: of the state that it wants to replace.
+        new_isr: brokers and the epochs under which they are in sync; -1 is not checked (KIP-903).
+    """
+
+    broker_id: int
+    broker_epoch: int
+    topic_id: UUID
+    index: int
+    leader_epoch: int
+    partition_epoch: int
+    new_isr: Sequence[tuple[int, int]]
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ControlledShutdown:
+    """A broker is about to stop; its epoch is checked unless it is -1."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ElectLeader:
+    """The preferred replica of a partition is to lead it, or (unclean) any live replica at all."""
+
+    topic: str
+    index: int
+    unclean: bool = False
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class RebalanceLeaders:
+    """Preferred replicas are to lead again where too many of a broker's do not (rule I181).
+
+    Attributes:
+        imbalance_percentage: of the partitions that prefer a broker, those led by another that are
+            tolerated (`leader.imbalance.per.broker.percentage`).
+    """
+
+    imbalance_percentage: int
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Reassign:
+    """A partition is to have other replicas (KIP-455).
+
+    Attributes:
+        replicas: the preferred leader first; None cancels what is going on.
+        allow_replication_factor_change: whether there may be more or fewer of them (KIP-860).
+    """
+
+    topic: str
+    index: int
+    replicas: Sequence[int] | None
+    allow_replication_factor_change: bool = True
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class FinishReassignments:
+    """Whatever reassignment can be completed is to be; for a controller that was just elected."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -168,4 +242,10 @@ Event = (
     | IncrementalAlterConfigs
     | AllocateProducerIds
     | AdoptTopic
+    | AlterPartition
+    | ControlledShutdown
+    | ElectLeader
+    | RebalanceLeaders
+    | Reassign
+    | FinishReassignments
 )

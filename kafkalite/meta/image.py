@@ -23,18 +23,31 @@ class BrokerImage:
     Attributes:
         endpoints: host and port by listener name. An empty host stands for the address that a
             client came in by.
+        broker_epoch: grows with each registration of a broker (KIP-380); -1 where there is none.
+        shutting_down: it gave its leaderships away and gets none until it registers again; nor
+            may it join in-sync replicas (rules I182 and I183).
     """
 
     broker_id: int
     endpoints: Mapping[str, tuple[str, int]]
     rack: str | None = None
+    broker_epoch: int = -1
+    shutting_down: bool = False
 
 
 @dataclass(slots=True, frozen=True)
 class PartitionImage:
     """One partition.
 
-    Invariant: leader in isr or leader == NO_LEADER; isr is a subset of replicas and not empty.
+    Invariant: leader in isr or leader == NO_LEADER; isr is a subset of replicas and not empty;
+    adding and removing are subsets of replicas and share nothing.
+
+    Attributes:
+        replicas: all of them; the ones to be added and to be removed too while it is reassigned.
+        leader_epoch: one more with each write by the controller (rule I180).
+        partition_epoch: one more with each write.
+        adding: replicas that a reassignment brings in (KIP-455).
+        removing: replicas that go once those to stay are all in sync.
     """
 
     replicas: tuple[int, ...]
@@ -42,6 +55,23 @@ class PartitionImage:
     leader: int
     leader_epoch: int = 0
     partition_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_reassigned(self) -> bool:
+        """Whether its replicas are being exchanged."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas that it has once its reassignment is complete."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas that it has should its reassignment be cancelled."""
+        return tuple(broker for broker in self.replicas if broker not in self.adding)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -75,6 +105,8 @@ class Image:
 
     Attributes:
         version: number of commits that led here.
+        controller_id: the broker that decides, -1 if none is known.
+        controller_epoch: of its reign; -1 where there is no election.
         colliding: topics whose names hold '.' or '_', by what others may not share with them.
         configs: settings of brokers, groups and client metrics; those of topics are with them.
         next_producer_id: first producer id that has not been given to any broker.
@@ -84,6 +116,7 @@ class Image:
     version: int = 0
     cluster_id: str = ""
     controller_id: int = -1
+    controller_epoch: int = -1
     brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topic_names: Mapping[UUID, str] = field(default_factory=dict)
@@ -103,6 +136,16 @@ class Image:
         if found is None or not 0 <= index < len(found.partitions):
             return None
         return found.partitions[index]
+
+    def eligible_brokers(self) -> tuple[int, ...]:
+        """Return the live brokers that may be made leaders, in the order of their ids."""
+        return tuple(
+            sorted(id_ for id_, broker in self.brokers.items() if not broker.shutting_down)
+        )
+
+    def with_controller(self, controller_id: int, controller_epoch: int) -> "Image":
+        """Return the same image under another controller; -1 for none."""
+        return replace(self, controller_id=controller_id, controller_epoch=controller_epoch)
 
     def configs_of(self, resource: ConfigResource) -> Mapping[str, str]:
         """Return the settings of a broker, group or metrics subscription; empty if it has none."""
@@ -175,7 +218,9 @@ class ImageBuilder:
 
     def retire(self, topic_ids: tuple[UUID, ...]) -> None:
         """Remember ids of deleted topics."""
-        retired = (*self._image.retired_topic_ids, *topic_ids)[-RETIRED_TOPIC_IDS_MAX:]
+        known = self._image.retired_topic_ids
+        new = tuple(topic_id for topic_id in topic_ids if topic_id not in known)
+        retired = (*known, *new)[-RETIRED_TOPIC_IDS_MAX:]
         self._image = replace(self._image, retired_topic_ids=retired)
 
     def build(self, version: int) -> Image:

@@ -1,5 +1,6 @@
 """What tests of metadata share: images, rules, and random events."""
 
+from dataclasses import replace
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -11,10 +12,16 @@ from kafkalite.meta.events import (
     AdoptTopic,
     AllocateProducerIds,
     AlterConfigs,
+    AlterPartition,
+    ControlledShutdown,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
+    ElectLeader,
+    FinishReassignments,
     IncrementalAlterConfigs,
+    Reassign,
+    RebalanceLeaders,
     RegisterBroker,
     Rules,
     UnregisterBroker,
@@ -42,15 +49,38 @@ def rules(**settings):
     )
 
 
-def image(*topics, brokers=(1,), **attributes):
-    """Return an image with brokers and topics; a topic is a name or a TopicCreated."""
-    changes = [BrokerRegistered(broker_id=each, endpoints=ENDPOINTS) for each in brokers]
+def image(*topics, brokers=(1,), epochs=(), **attributes):
+    """Return an image with brokers and topics; a topic is a name or a TopicCreated.
+
+    `epochs` are broker epochs, of the brokers in their order.
+    """
+    changes = [
+        BrokerRegistered(broker_id=each, endpoints=ENDPOINTS, broker_epoch=epoch)
+        for each, epoch in zip(brokers, epochs or (-1,) * len(brokers), strict=True)
+    ]
     for number, topic in enumerate(topics, 1):
         if isinstance(topic, str):
             replica = PartitionImage((brokers[0],), (brokers[0],), brokers[0])
             topic = TopicCreated(name=topic, topic_id=topic_id(number), partitions=(replica,))
         changes.append(topic)
     return Image(cluster_id="cluster", controller_id=1, **attributes).apply(changes)
+
+
+def with_partitions(*states, brokers=(1, 2, 3), epochs=None, **configs):
+    """Return an image with one topic, `a`, that has these partitions; brokers have epochs."""
+    named = {name.replace("_", "."): value for name, value in configs.items()}
+    topic = TopicCreated(name="a", topic_id=topic_id(1), partitions=states, configs=named)
+    return image(topic, brokers=brokers, epochs=epochs or tuple(10 + each for each in brokers))
+
+
+def shutting_down(before, *broker_ids):
+    """Return the image with some of its brokers about to stop."""
+    return before.apply(
+        [
+            BrokerRegistered.of(replace(before.brokers[each], shutting_down=True))
+            for each in broker_ids
+        ]
+    )
 
 
 def after(event, before, with_rules=None):
@@ -112,7 +142,63 @@ def _alterations(draw):
     )
 
 
+broker_epochs = st.sampled_from([-1, -1, 1, 2, 3])
+isrs = st.lists(st.tuples(brokers, broker_epochs), max_size=3)
+replica_lists = st.one_of(
+    st.none(),
+    st.permutations([1, 2, 3, 4]).flatmap(
+        lambda all_: st.builds(lambda count: all_[:count], st.integers(0, 4))
+    ),
+)
+topics = st.sampled_from(["a", "b", "c"])
+
+partition_events = st.one_of(
+    st.builds(
+        RegisterBroker,
+        broker_id=brokers,
+        endpoints=st.just(ENDPOINTS),
+        broker_epoch=st.integers(0, 40),
+    ),
+    st.builds(UnregisterBroker, broker_id=brokers),
+    st.builds(ControlledShutdown, broker_id=brokers, broker_epoch=st.just(-1)),
+    st.builds(ElectLeader, topic=topics, index=st.integers(0, 2), unclean=st.booleans()),
+    st.builds(RebalanceLeaders, imbalance_percentage=st.integers(0, 50)),
+    st.builds(Reassign, topic=topics, index=st.integers(0, 2), replicas=replica_lists),
+    st.builds(FinishReassignments),
+)
+"""Events that concern brokers and partitions, without those that a leader sends."""
+
+
+def proposal(before, topic, index, new_isr, *, unchecked=False):
+    """Return what the leader of a partition asks for when it wants other in-sync replicas."""
+    state = before.topics[topic].partitions[index]
+    brokers_ = before.brokers
+    return AlterPartition(
+        broker_id=state.leader,
+        broker_epoch=-1,
+        topic_id=before.topics[topic].topic_id,
+        index=index,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        new_isr=[
+            (each, brokers_[each].broker_epoch if each in brokers_ and not unchecked else -1)
+            for each in new_isr
+        ],
+    )
+
+
 events = st.one_of(
+    partition_events,
+    st.builds(
+        AlterPartition,
+        broker_id=brokers,
+        broker_epoch=st.just(-1),
+        topic_id=ids,
+        index=st.integers(0, 2),
+        leader_epoch=st.integers(0, 2),
+        partition_epoch=st.integers(0, 3),
+        new_isr=isrs,
+    ),
     st.builds(
         CreateTopic,
         name=names,

@@ -27,18 +27,22 @@ from tests.meta.meta_kit import BROKER, events, image, rules, topic_id
 
 RULES = rules()
 REPLICA = PartitionImage((1, 2), (1,), 1, 3, 4)
+REASSIGNED = PartitionImage((3, 1, 2), (1,), 1, 3, 4, adding=(3,), removing=(2,))
 
 
 @pytest.mark.parametrize(
     "change",
     [
         BrokerRegistered(broker_id=1, endpoints={"PLAINTEXT": ("", 9092)}, rack="r"),
-        BrokerUnregistered(broker_id=1),
+        BrokerRegistered(broker_id=1, endpoints={}, broker_epoch=7, shutting_down=True),
+        BrokerUnregistered(broker_id=1, broker_epoch=7),
         LeaderEpochsRaised(broker_id=1),
         TopicCreated(name="a", topic_id=topic_id(1), partitions=(REPLICA,), configs={"k": "v"}),
         TopicDeleted(name="a", topic_id=topic_id(1)),
         PartitionsAdded(name="a", topic_id=topic_id(1), partitions=(REPLICA, REPLICA)),
         PartitionChanged(name="a", topic_id=topic_id(1), index=0, state=REPLICA),
+        PartitionsAdded(name="a", topic_id=topic_id(1), partitions=(REPLICA,), first_index=1),
+        PartitionChanged(name="a", topic_id=topic_id(1), index=0, state=REASSIGNED),
         ConfigsChanged(resource_type=2, resource_name="a", values={"k": "v"}, removed=("x",)),
         ProducerIdsAllocated(broker_id=1, next_producer_id=2000),
         TopicIdsRetired(topic_ids=(topic_id(1), topic_id(2))),

@@ -3,10 +3,6 @@ from dataclasses import replace
 import pytest
 
 from kafkalite.meta.changes import (
-    BrokerRegistered,
-    BrokerUnregistered,
-    LeaderEpochsRaised,
-    PartitionChanged,
     PartitionsAdded,
     ProducerIdsAllocated,
     TopicCreated,
@@ -14,17 +10,14 @@ from kafkalite.meta.changes import (
 )
 from kafkalite.meta.controller import PARTITIONS_AT_ONCE_MAX, decide
 from kafkalite.meta.events import (
-    AdoptTopic,
     AllocateProducerIds,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
-    RegisterBroker,
-    UnregisterBroker,
 )
-from kafkalite.meta.image import NO_LEADER, PartitionImage
+from kafkalite.meta.image import PartitionImage
 from kafkalite.wire.errors import ErrorCode
-from tests.meta.meta_kit import ENDPOINTS, after, image, refusal, rules, topic_id
+from tests.meta.meta_kit import after, image, refusal, rules, topic_id
 
 NEW = topic_id(77)
 SOLE = PartitionImage((1,), (1,), 1)
@@ -159,7 +152,9 @@ class TestDeleteTopic:
 class TestCreatePartitions:
     def test_adds_what_is_missing(self):
         (added,) = decide(CreatePartitions(name="a", count=3), image("a"), rules())
-        assert added == PartitionsAdded(name="a", topic_id=topic_id(1), partitions=(SOLE, SOLE))
+        assert added == PartitionsAdded(
+            name="a", topic_id=topic_id(1), partitions=(SOLE, SOLE), first_index=1
+        )
 
     def test_keeps_the_replication_factor(self):
         before = image(brokers=(1, 2, 3))
@@ -192,133 +187,9 @@ class TestCreatePartitions:
         assert refusal(event, image("a", brokers=(1, 2))).code is code
 
 
-class TestBrokers:
-    def test_a_first_registration_is_only_that(self):
-        event = RegisterBroker(broker_id=1, endpoints=ENDPOINTS, rack="r")
-        (registered,) = decide(event, image(brokers=()), rules())
-        assert registered == BrokerRegistered(broker_id=1, endpoints=ENDPOINTS, rack="r")
-
-    def test_a_restart_begins_a_new_reign(self):
-        """Rule I180."""
-        event = RegisterBroker(broker_id=1, endpoints=ENDPOINTS)
-        changes = decide(event, image("a"), rules())
-        assert changes[1:] == [LeaderEpochsRaised(broker_id=1)]
-        assert after(event, image("a")).topics["a"].partitions[0].leader_epoch == 1
-
-    def test_new_addresses_begin_no_new_reign(self):
-        event = RegisterBroker(broker_id=1, endpoints={"PLAINTEXT": ("x", 1)}, restarted=False)
-        assert len(decide(event, image("a"), rules())) == 1
-
-    def test_a_stopped_broker_hands_over_and_comes_back(self):
-        """Rules I178 and I179."""
-        both = TopicCreated(
-            name="a", topic_id=topic_id(1), partitions=(PartitionImage((1, 2), (1, 2), 1), SOLE)
-        )
-        before = image(both, brokers=(1, 2))
-        stopped = decide(UnregisterBroker(broker_id=1), before, rules())
-        assert stopped[0] == BrokerUnregistered(broker_id=1)
-        assert [change.state.leader for change in stopped[1:]] == [2, NO_LEADER]
-        gone = before.apply(stopped)
-        back = after(RegisterBroker(broker_id=1, endpoints=ENDPOINTS), gone)
-        assert [state.leader for state in back.topics["a"].partitions] == [2, 1]
-
-    def test_a_partition_without_a_leader_waits_for_one_that_was_in_sync(self):
-        waiting = PartitionImage((1, 2), (2,), NO_LEADER, 3)
-        topic = TopicCreated(name="a", topic_id=topic_id(1), partitions=(waiting,))
-        event = RegisterBroker(broker_id=1, endpoints=ENDPOINTS)
-        assert len(decide(event, image(topic, brokers=()), rules())) == 1
-
-    def test_what_does_not_concern_a_broker_is_left_alone(self):
-        before = image("a", brokers=(1, 2))
-        assert len(decide(UnregisterBroker(broker_id=2), before, rules())) == 1
-
-    @pytest.mark.parametrize(
-        ("own", "default", "leader"),
-        [
-            ({}, "true", 2),
-            ({}, "false", -1),
-            ({"unclean.leader.election.enable": "true"}, "false", 2),
-        ],
-    )
-    def test_unclean_elections_follow_the_topics_setting(self, own, default, leader):
-        """Rule I178."""
-        topic = TopicCreated(
-            name="a",
-            topic_id=topic_id(1),
-            partitions=(PartitionImage((1, 2), (1,), 1),),
-            configs=own,
-        )
-        with_rules = rules(unclean_leader_election_enable=default)
-        (_, change) = decide(
-            UnregisterBroker(broker_id=1), image(topic, brokers=(1, 2)), with_rules
-        )
-        assert isinstance(change, PartitionChanged)
-        assert change.state.leader == leader
-
-    def test_an_unknown_broker_cannot_stop(self):
-        error = refusal(UnregisterBroker(broker_id=9), image())
-        assert error.code is ErrorCode.BROKER_ID_NOT_REGISTERED
-
-
 def test_producer_ids_come_in_blocks_that_never_overlap():
     """Rule D64."""
     event = AllocateProducerIds(broker_id=1)
     (first,) = decide(event, image(), rules())
     assert first == ProducerIdsAllocated(broker_id=1, next_producer_id=1000)
     assert after(event, after(event, image())).next_producer_id == 2000
-
-
-class TestAdoptTopic:
-    def adopt(self, name="a", **attributes):
-        attributes.setdefault("topic_id", topic_id(1))
-        attributes.setdefault("leader_epochs", {0: 4})
-        return AdoptTopic(name=name, new_topic_id=NEW, broker_id=1, **attributes)
-
-    def test_directories_become_a_topic_with_a_later_reign(self):
-        """A directory that Apache Kafka wrote is taken over; records of its reigns stay valid."""
-        event = self.adopt(leader_epochs={0: 4, 2: -1}, configs={"cleanup.policy": "compact"})
-        (created,) = decide(event, image(), rules())
-        assert created.topic_id == topic_id(1)
-        assert created.configs == {"cleanup.policy": "compact"}
-        assert [state.leader_epoch for state in created.partitions] == [5, 0, 0]
-        assert {state.leader for state in created.partitions} == {1}
-
-    def test_directories_without_an_id_get_one(self):
-        (created,) = decide(self.adopt(topic_id=None), image(), rules())
-        assert created.topic_id == NEW
-
-    def test_a_known_topic_takes_its_directories_back(self):
-        assert decide(self.adopt(leader_epochs={0: 0}), image("a"), rules()) == []
-        assert decide(self.adopt(leader_epochs={0: 0}, topic_id=None), image("a"), rules()) == []
-
-    def test_a_known_topic_gets_more_partitions_and_later_reigns(self):
-        changes = decide(self.adopt(leader_epochs={0: 4, 1: 2}), image("a"), rules())
-        added, changed = changes
-        assert isinstance(added, PartitionsAdded)
-        assert added.partitions[0].leader_epoch == 3
-        assert isinstance(changed, PartitionChanged)
-        assert (changed.index, changed.state.leader_epoch) == (0, 5)
-
-    def test_producer_ids_found_in_logs_are_not_given_again(self):
-        """Rule D64."""
-        taken = after(self.adopt(next_producer_id=4321), image())
-        assert taken.next_producer_id == 4321
-        lower = self.adopt("b", topic_id=topic_id(2), next_producer_id=1)
-        assert after(lower, taken).next_producer_id == 4321
-
-    def test_a_deleted_topic_does_not_come_back(self):
-        """USERS 7: a crash between the acknowledgement and the removal of the directories."""
-        gone = after(DeleteTopic(name="a"), image("a"))
-        assert refusal(self.adopt(), gone).code is ErrorCode.UNKNOWN_TOPIC_ID
-
-    def test_directories_of_another_topic_of_the_name_are_refused(self):
-        error = refusal(self.adopt(topic_id=topic_id(9)), image("a"))
-        assert error.code is ErrorCode.INCONSISTENT_TOPIC_ID
-
-    def test_directories_with_the_id_of_another_topic_are_refused(self):
-        error = refusal(self.adopt("b"), image("a"))
-        assert error.code is ErrorCode.INCONSISTENT_TOPIC_ID
-
-    @pytest.mark.parametrize("name", ["__cluster_metadata", "bad name"])
-    def test_directories_that_are_no_topic_are_left_alone(self, name):
-        assert refusal(self.adopt(name), image()).code is ErrorCode.INVALID_TOPIC_EXCEPTION
