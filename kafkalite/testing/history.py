@@ -49,6 +49,9 @@ class Anomaly(Enum):
     NON_MONOTONIC = "non-monotonic"
     """A reader went back, or one producer's writes are not in the order in which it sent them."""
 
+    VANISHED = "vanished"
+    """Read by somebody, and beyond the end of what is there now."""
+
     INCONSISTENT_OFFSETS = "inconsistent offsets"
     """Two values at one offset, or a write elsewhere than it was acknowledged to be."""
 
@@ -190,6 +193,13 @@ class History:
         last: dict[str, Write] = {}
         for offset in sorted(place.values):
             value = place.values[offset]
+            if offset >= place.complete_to > 0:
+                yield Finding(
+                    Anomaly.VANISHED,
+                    topic,
+                    partition,
+                    f"{value!r} was read at {offset}, the end is {place.complete_to}",
+                )
             write = self._writes.get(value)
             if write is None or (write.topic, write.partition) != (topic, partition):
                 yield Finding(Anomaly.PHANTOM_READ, topic, partition, f"{value!r} at {offset}")

@@ -96,6 +96,15 @@ def test_two_values_at_one_offset_are_inconsistent():
     assert kinds(history) == [Anomaly.INCONSISTENT_OFFSETS]
 
 
+def test_value_that_was_read_and_is_beyond_the_end_has_vanished():
+    history = History()
+    written(history, "a")
+    history.send("p", *T, "b")
+    read_all(history, "a", "b", consumer="early")
+    history.complete(*T, end_offset=1)
+    assert kinds(history) == [Anomaly.VANISHED]
+
+
 def test_aborted_write_must_not_be_read():
     history = History()
     history.fail(history.send("p", *T, "a"))
