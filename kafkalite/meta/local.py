@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+import trio
+
 from kafkalite.log.disk import TornFile
 from kafkalite.meta.changes import Change, from_json, snapshot, to_json
-from kafkalite.meta.image import Image
-from kafkalite.meta.store import MetadataStoreError, Stored
+from kafkalite.meta.image import BrokerImage, Image
+from kafkalite.meta.store import MetadataStoreError, Stored, StoreEvent
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class LocalStore:
         flush: whether a commit is forced to disk before it is acknowledged.
     """
 
+    shared: Final = False
+
     def __init__(self, disk: "Disk", path: str, *, flush: bool = True) -> None:
         self._disk = disk
         self._path = path
@@ -50,7 +54,14 @@ class LocalStore:
         self._first_line_size = 0
         self._broken = ""
 
-    def load(self) -> Stored:
+    async def open(self) -> None:
+        """Do nothing: `load` opens the file."""
+
+    async def cluster_id(self, proposed: str) -> str:
+        """Return the id that the log directories have."""
+        return proposed
+
+    async def load(self, known_version: int = -1) -> Stored:
         """Return what was committed, and cut off what was not."""
         try:
             self._file = self._disk.open(self._path, create=True)
@@ -86,7 +97,19 @@ class LocalStore:
                 raise MetadataStoreError(f"{self._path}: {error}") from None
         return Stored(version, changes)
 
-    async def commit(self, version: int, changes: Sequence[Change]) -> None:
+    async def register(self, broker: BrokerImage) -> int:
+        """Return that there is nothing to register at."""
+        return -1
+
+    async def campaign(self) -> int:
+        """Become controller; there is one reign only."""
+        return -1
+
+    async def next_event(self) -> StoreEvent:
+        """Wait for ever: what happens to a lone broker's metadata it does itself."""
+        await trio.sleep_forever()
+
+    async def commit(self, before: Image, after: Image, changes: Sequence[Change]) -> int:
         """Append one line.
 
         Writing and forcing to disk are one step in one thread, so a cancellation comes before
@@ -94,7 +117,7 @@ class LocalStore:
         """
         if self._broken:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._broken)
-        line = _write_line(version, changes)
+        line = _write_line(after.version, changes)
         try:
             if self._flush:
                 await self._disk.run_in_thread(self._append, line)
@@ -104,6 +127,7 @@ class LocalStore:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{self._path}: {error.strerror}"
             ) from error
+        return after.version
 
     async def sum_up(self, image: Image) -> None:
         """Rewrite the file as one line, once it has grown much beyond that."""

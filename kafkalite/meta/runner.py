@@ -1,11 +1,14 @@
 """The one way in which metadata change: decide, commit, apply, tell the subscribers.
 
-Also on a lone broker, and one event after another, so that there is one path to test.
+Also on a lone broker, and one event after another, so that there is one path to test. In a cluster
+only the controller decides and commits; the others apply what it committed.
 """
 
 import logging
+import math
+import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import trio
@@ -18,50 +21,48 @@ from kafkalite.meta.changes import (
     BrokerRegistered,
     Change,
     ConfigsChanged,
+    ImageReplaced,
+    ProducerIdsAllocated,
 )
 from kafkalite.meta.controller import decide
+from kafkalite.meta.controller_loop import ControllerLoop
 from kafkalite.meta.events import (
-    PRODUCER_ID_BLOCK_SIZE,
-    AdoptTopic,
     AllocateProducerIds,
     CreateTopic,
     Event,
+    FinishReassignments,
     RegisterBroker,
     Rules,
 )
-from kafkalite.meta.image import ConfigResource, Image, ImageBuilder, TopicImage
+from kafkalite.meta.found_logs import FoundLog, adoptions, is_known, stale_logs
+from kafkalite.meta.image import BrokerImage, ConfigResource, Image, ImageBuilder, TopicImage
 from kafkalite.meta.kraft import KraftMetadata
-from kafkalite.meta.store import MetadataStore
-from kafkalite.types import (
-    CONSUMER_OFFSETS_TOPIC,
-    INTERNAL_TOPICS,
-    TRANSACTION_STATE_TOPIC,
-    TopicPartition,
+from kafkalite.meta.peers import ControllerChannel
+from kafkalite.meta.producer_ids import ProducerIds
+from kafkalite.meta.remote import create_topics, producer_id_block
+from kafkalite.meta.store import (
+    Committed,
+    ControllerChanged,
+    FellBehind,
+    LiveBrokers,
+    MetadataStore,
+    MetadataStoreError,
+    OutcomeUnknown,
+    SessionLost,
+    SessionResumed,
+    SessionSuspended,
+    StoreEvent,
 )
+from kafkalite.meta.topic_defaults import default_topic
+from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafkalite.meta")
 
 Subscriber = Callable[[Sequence[Change], Image], None]
 
-_SEGMENT_BYTES_MIN = 1 << 20
-"""Least segment.bytes of a topic; below it only internal.segment.bytes goes."""
-
-
-@dataclass(slots=True, frozen=True, kw_only=True)
-class FoundLog:
-    """A log that the disk has.
-
-    Attributes:
-        topic_id: as `partition.metadata` says; None if it does not.
-        leader_epoch: the latest in the log, -1 if there is none.
-        next_producer_id: one more than the largest producer id in the log.
-    """
-
-    topic_partition: TopicPartition
-    topic_id: UUID | None
-    leader_epoch: int = -1
-    next_producer_id: int = 0
+RETRY_S = 0.2
+"""Pause before the store is asked again after it could not be reached."""
 
 
 class MetadataRunner:
@@ -86,51 +87,136 @@ class MetadataRunner:
         self._store = store
         self._new_uuid = new_uuid
         self._broker_id = config.node_id
-        self._image = Image(cluster_id=cluster_id, controller_id=self._broker_id)
+        self._image = Image(cluster_id=cluster_id)
         self._subscribers: list[Subscriber] = []
         self._bound_ports: Mapping[str, int] = {}
+        self._channel: ControllerChannel | None = None
         self._changing = trio.Lock()
-        self._allocating = trio.Lock()
-        # Producer ids of this broker's block that are left: from, to (exclusive).
-        self._producer_id = 0
-        self._producer_ids_end = 0
+        self._changed = trio.Event()
+        self._producer_ids = ProducerIds(self._producer_id_block)
+        # The epoch in which this broker is controller, None while it is not.
+        self._own_epoch: int | None = None
+        self._broker_epoch = -1
+        self._suspended = False
+        # Whether the store may have commits that the image lacks and no event will tell of.
+        self._behind = False
+        self._session = 0
+        self._loop = ControllerLoop(self, config)
+
+    # --- What is known ---------------------------------------------------------------------------
 
     @property
     def image(self) -> Image:
         """Metadata as they are now."""
         return self._image
 
-    def load(self) -> Image:
+    @property
+    def is_controller(self) -> bool:
+        """Whether this broker decides, as far as it knows; always on a lone broker."""
+        return self._own_epoch is not None and not self._suspended
+
+    @property
+    def controller_epoch(self) -> int:
+        """Number of the reign of the controller, whoever that is."""
+        return self._image.controller_epoch
+
+    @property
+    def broker_epoch(self) -> int:
+        """Number of this broker's registration, -1 if it has none; always -1 on a lone broker."""
+        return self._broker_epoch
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber(changes, image)` after each commit, before who asked for it goes on.
+
+        Without changes, only the controller is another. Returns a function that ends this.
+        """
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    async def wait_until(self, predicate: Callable[[Image], bool]) -> Image:
+        """Return the first image, beginning with the present one, that satisfies a predicate.
+
+        It waits as long as that takes: who calls knows what to do after some time.
+        """
+        while not predicate(self._image):
+            await self._changed.wait()
+        return self._image
+
+    def log_config(self, topic: str) -> LogConfig:
+        """Return the settings of a topic's logs; the broker's defaults for an unknown topic."""
+        known = self._image.topics.get(topic)
+        return self._config.log_config(None if known is None else known.configs)
+
+    # --- Life ------------------------------------------------------------------------------------
+
+    def use_channel(self, channel: ControllerChannel) -> None:
+        """Ask the controller by this when it is another broker."""
+        self._channel = channel
+
+    async def load(self) -> Image:
         """Take up what was committed before the last stop; return the image.
 
         Raises:
             MetadataStoreError: it cannot be read.
         """
-        stored = self._store.load()
-        builder = ImageBuilder(self._image)
-        for change in stored.changes:
-            change.apply_to(builder)
-        self._image = builder.build(stored.version)
-        self._take_up_configs()
+        async with self._changing:
+            try:
+                await self._catch_up(known_version=-1)
+                if not self._store.shared:
+                    self._reign(await self._store.campaign())
+            except KafkaError as error:
+                raise MetadataStoreError(error.message) from error
         return self._image
 
-    def new_topic_id(self) -> UUID:
-        """Return an id that no topic has had."""
-        return self._new_uuid()
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Follow the store until cancelled, and be the controller whenever nobody else is.
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber(changes, image)` after each commit, before who asked for it goes on.
-
-        Returns a function that ends this.
+        Raises:
+            MetadataStoreError: the session was lost, and now another broker has this one's id.
         """
-        self._subscribers.append(subscriber)
-        return lambda: self._subscribers.remove(subscriber)
+        async with trio.open_nursery() as nursery:
+            if self._store.shared:
+                nursery.start_soon(self._loop.run)
+                nursery.start_soon(self._loop.rebalance)
+            task_status.started()
+            await self._follow()
+
+    async def register(self, bound_ports: Mapping[str, int]) -> None:
+        """Tell the cluster that this broker is there, listening on these ports by listener.
+
+        In a cluster, `run` has to run: this returns when the controller has seen it.
+
+        Raises:
+            BrokerIdTaken: another broker lives under this id.
+        """
+        self._bound_ports = bound_ports
+        if not self._store.shared:
+            own = self._own_broker()
+            await self.submit(
+                RegisterBroker(broker_id=own.broker_id, endpoints=own.endpoints, rack=own.rack)
+            )
+            return
+        await self.renew_registration()
+        self._loop.wake()
+        await self.wait_until(
+            lambda image: (
+                (known := image.brokers.get(self._broker_id)) is not None
+                and known.broker_epoch == self._broker_epoch
+            )
+        )
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    # --- Changes ---------------------------------------------------------------------------------
 
     async def submit(self, event: Event) -> list[Change]:
         """Make happen what an event asks for; return what changed.
 
         Raises:
-            KafkaError: it was refused, or could not be stored. Nothing changed.
+            KafkaError: it was refused, or could not be stored. Nothing changed. NOT_CONTROLLER also
+                stands for an outcome that is not known.
         """
         (result,) = await self.submit_all([event])
         if isinstance(result, KafkaError):
@@ -141,26 +227,30 @@ class MetadataRunner:
         """Make several events happen, in order, with one commit.
 
         Returns, for each, what changed or why it was refused; a refusal does not touch the others.
+
+        Raises:
+            KafkaError: NOT_CONTROLLER, this broker has nothing to decide.
         """
         async with self._changing:
+            self._check_is_controller()
+            if self._behind:
+                await self._catch_up(known_version=self._image.version)
+                self._check_is_controller()
             results, changes, image = self._decide(events)
             if not changes:
                 return results
             try:
-                await self._store.commit(image.version, changes)
+                version = await self._store.commit(self._image, image, changes)
             except KafkaError as error:
-                logger.warning("metadata could not be stored: %s", error.message)
+                self._on_failed_commit(error)
                 # Refusals stand, and so does the finding that there is nothing to do.
                 return [
                     result if isinstance(result, KafkaError) or not result else error
                     for result in results
                 ]
             # From here to the end of the subscribers nothing waits.
-            self._image = image
-            self._take_up_configs_of(changes)
-            for subscriber in tuple(self._subscribers):
-                subscriber(changes, image)
-            await self._store.sum_up(image)
+            self._apply(replace(image, version=version), changes)
+            await self._store.sum_up(self._image)
         return results
 
     def preview(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
@@ -168,16 +258,9 @@ class MetadataRunner:
         results, _, _ = self._decide(events)
         return results
 
-    async def register(self, bound_ports: Mapping[str, int]) -> None:
-        """Tell the cluster that this broker is there, listening on these ports by listener."""
-        self._bound_ports = bound_ports
-        await self.submit(
-            RegisterBroker(
-                broker_id=self._broker_id,
-                endpoints=self._config.endpoints(bound_ports),
-                rack=self._config.optional_str("broker.rack"),
-            )
-        )
+    def new_topic_id(self) -> UUID:
+        """Return an id that no topic has had."""
+        return self._new_uuid()
 
     async def ensure_topic(self, name: str) -> TopicImage:
         """Return a topic, which is created with the broker's defaults if it is not there.
@@ -198,7 +281,20 @@ class MetadataRunner:
     async def ensure_topics(self, names: Iterable[str]) -> dict[str, KafkaError]:
         """Create those topics that are not there, with one commit; return what was refused."""
         missing = [name for name in dict.fromkeys(names) if name not in self._image.topics]
-        results = await self.submit_all([self._default_topic(name) for name in missing])
+        if not missing:
+            return {}
+        events = [
+            default_topic(
+                name,
+                self._config,
+                topic_id=self._new_uuid(),
+                broker_count=len(self._image.brokers),
+            )
+            for name in missing
+        ]
+        if not self.is_controller:
+            return await self._ensure_topics_remotely(events)
+        results = await self.submit_all(events)
         return {
             name: result
             for name, result in zip(missing, results, strict=True)
@@ -208,44 +304,40 @@ class MetadataRunner:
 
     def producer_id_nowait(self) -> int | None:
         """Return a producer id that was never given before, None if a new block is needed."""
-        if self._producer_id == self._producer_ids_end:
-            return None
-        self._producer_id += 1
-        return self._producer_id - 1
+        return self._producer_ids.next_nowait()
 
     async def allocate_producer_id(self) -> int:
         """Return a producer id that was never given before, also not before a crash (rule D64).
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR.
+            KafkaError: KAFKA_STORAGE_ERROR, or the controller is not reached.
         """
-        while (producer_id := self.producer_id_nowait()) is None:
-            async with self._allocating:
-                if self._producer_id < self._producer_ids_end:
-                    continue
-                await self.submit(AllocateProducerIds(broker_id=self._broker_id))
-                self._producer_ids_end = self._image.next_producer_id
-                self._producer_id = self._producer_ids_end - PRODUCER_ID_BLOCK_SIZE
-        return producer_id
+        return await self._producer_ids.next()
 
     async def adopt(
         self, found: Iterable[FoundLog], kraft: Callable[[], KraftMetadata] = KraftMetadata
     ) -> list[TopicPartition]:
         """Make known which logs the disk has; return those that belong to no topic any more.
 
-        What is returned is to be removed: it is left of topics that were deleted.
+        What is returned is to be removed: it is left of topics that were deleted. In a cluster
+        nothing is made known: it says what its brokers have, not the other way round.
 
         Args:
             found: the logs.
             kraft: reads what Apache Kafka knew of them; called only if there are unknown ones.
+
+        Raises:
+            MetadataStoreError: there are logs, and the cluster has never had a topic.
         """
-        unknown = [log for log in found if not self._is_known(log)]
+        if self._store.shared:
+            return self._stale(list(found))
+        unknown = [log for log in found if not is_known(log, self._image)]
         if not unknown:
             return []
-        adoptions = self._adoptions(unknown, kraft())
+        to_adopt = adoptions(unknown, kraft(), self._config, new_uuid=self._new_uuid)
         stale = []
-        results = await self.submit_all([event for event, _ in adoptions])
-        for (event, logs), result in zip(adoptions, results, strict=True):
+        results = await self.submit_all([event for event, _ in to_adopt])
+        for (event, logs), result in zip(to_adopt, results, strict=True):
             if isinstance(result, KafkaError):
                 logger.warning("directories of %s: %s", event.name, result.message)
                 if result.code is not ErrorCode.INVALID_TOPIC_EXCEPTION:
@@ -254,14 +346,175 @@ class MetadataRunner:
                 logger.info("directories of %s were taken over", event.name)
         return stale
 
-    def log_config(self, topic: str) -> LogConfig:
-        """Return the settings of a topic's logs; the broker's defaults for an unknown topic."""
-        known = self._image.topics.get(topic)
-        return self._config.log_config(None if known is None else known.configs)
+    # --- For the controller loop -----------------------------------------------------------------
 
-    def close(self) -> None:
-        """Close the store."""
-        self._store.close()
+    @property
+    def wants_to_reign(self) -> bool:
+        """Whether to try to become controller: registered, and nobody else is, as far as known."""
+        return (
+            self._own_epoch is None
+            and not self._suspended
+            and self._broker_epoch >= 0
+            and self._image.controller_id in (-1, self._broker_id)
+        )
+
+    @property
+    def is_registration_due(self) -> bool:
+        """Whether what the cluster was told of this broker does not hold any more."""
+        known = self._image.brokers.get(self._broker_id)
+        if not self._bound_ports or self._suspended:
+            return False
+        return self._broker_epoch < 0 or (
+            known is not None
+            and known.broker_epoch == self._broker_epoch
+            and known.endpoints != self._own_broker().endpoints
+        )
+
+    async def renew_registration(self) -> None:
+        """Register under a new broker epoch after a lost session, or other addresses."""
+        session = self._session
+        broker_epoch = await self._store.register(self._own_broker())
+        if session == self._session:
+            self._broker_epoch = broker_epoch
+
+    async def campaign(self) -> bool:
+        """Become controller if nobody is, with all that was committed before."""
+        async with self._changing:
+            session = self._session
+            epoch = await self._store.campaign()
+            if epoch is None:
+                return False
+            await self._catch_up(known_version=self._image.version)
+            if session != self._session:
+                return False
+            self._reign(epoch)
+        logger.info("broker %d is controller, epoch %d", self._broker_id, epoch)
+        await self.submit(FinishReassignments())
+        return True
+
+    # --- Following -------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        while True:
+            if self._behind and not self._suspended:
+                await self._try_to_catch_up()
+            event: StoreEvent | None = None
+            # No deadline is needed while nothing is missing: events come, or there is nothing.
+            with trio.move_on_after(RETRY_S if self._behind else math.inf):
+                event = await self._store.next_event()
+            if event is not None:
+                await self._on_event(event)
+
+    async def _on_event(self, event: StoreEvent) -> None:
+        match event:
+            case Committed():
+                async with self._changing:
+                    self._on_committed(event)
+            case LiveBrokers(brokers=brokers):
+                self._loop.live = brokers
+            case ControllerChanged(broker_id=broker_id, epoch=epoch):
+                self._on_controller(broker_id, epoch)
+            case FellBehind():
+                self._behind = True
+            case SessionSuspended():
+                self._suspended = True
+            case SessionResumed():
+                self._suspended = False
+                self._behind = True
+            case SessionLost():
+                logger.warning("broker %d lost its session and registers anew", self._broker_id)
+                self._session += 1
+                self._suspended = False
+                self._behind = True
+                self._broker_epoch = -1
+                self._abdicate()
+        self._loop.wake()
+
+    def _on_committed(self, commit: Committed) -> None:
+        if commit.version <= self._image.version:
+            return
+        if commit.version > self._image.version + 1:
+            self._behind = True
+            return
+        self._apply(self._image.apply(commit.changes), commit.changes)
+
+    def _on_controller(self, broker_id: int, epoch: int) -> None:
+        if self._own_epoch is not None and epoch < self._own_epoch:
+            return  # it was so before this broker became controller
+        if broker_id != self._broker_id or epoch != self._own_epoch:
+            self._abdicate()
+        self._show(self._image.with_controller(broker_id, epoch), ())
+
+    def _reign(self, epoch: int | None) -> None:
+        assert epoch is not None
+        self._own_epoch = epoch
+        self._show(self._image.with_controller(self._broker_id, epoch), ())
+
+    def _abdicate(self) -> None:
+        if self._own_epoch is not None:
+            logger.info("broker %d is not controller any more", self._broker_id)
+        self._own_epoch = None
+        self._loop.live = None
+
+    async def _try_to_catch_up(self) -> None:
+        async with self._changing:
+            try:
+                await self._catch_up(known_version=self._image.version)
+            except KafkaError as error:
+                logger.info("metadata could not be read: %s", error.message)
+
+    async def _catch_up(self, *, known_version: int) -> None:
+        """Load what the store has, if that is newer; the lock is held."""
+        stored = await self._store.load(known_version)
+        self._behind = False
+        if stored is None:
+            return
+        builder = ImageBuilder(
+            Image(
+                cluster_id=self._image.cluster_id,
+                controller_id=self._image.controller_id,
+                controller_epoch=self._image.controller_epoch,
+            )
+        )
+        for change in stored.changes:
+            change.apply_to(builder)
+        image = builder.build(stored.version)
+        self._image = image
+        self._take_up_configs()
+        self._show(image, [ImageReplaced()])
+
+    # --- Deciding --------------------------------------------------------------------------------
+
+    def _check_is_controller(self) -> None:
+        if not self.is_controller:
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER, f"broker {self._broker_id} is not the controller"
+            )
+
+    def _on_failed_commit(self, error: KafkaError) -> None:
+        logger.warning("metadata could not be stored: %s", error.message)
+        if isinstance(error, OutcomeUnknown):
+            self._behind = True
+        elif error.code is ErrorCode.NOT_CONTROLLER:
+            self._abdicate()
+        self._loop.wake()
+
+    def _apply(self, image: Image, changes: Sequence[Change]) -> None:
+        self._image = image
+        own = ConfigResource(BROKER_RESOURCE, str(self._broker_id))
+        common = ConfigResource(BROKER_RESOURCE, "")
+        touched = {each.resource for each in changes if isinstance(each, ConfigsChanged)}
+        if own in touched or common in touched:
+            self._take_up_configs()
+            self._loop.wake()
+        self._show(image, changes)
+
+    def _show(self, image: Image, changes: Sequence[Change]) -> None:
+        self._image = image
+        for subscriber in tuple(self._subscribers):
+            subscriber(changes, image)
+        self._changed.set()
+        self._changed = trio.Event()
 
     def _decide(
         self, events: Iterable[Event]
@@ -291,11 +544,14 @@ class MetadataRunner:
         return results, changes, builder.build(self._image.version + 1)
 
     def _new_addresses(self, changes: Sequence[Change], image: Image) -> list[Change]:
-        """Return what a changed `advertised.listeners` of this broker means; the same commit."""
+        """Return what a changed `advertised.listeners` of a lone broker means; the same commit.
+
+        In a cluster each broker registers its own addresses.
+        """
         own = ConfigResource(BROKER_RESOURCE, str(self._broker_id))
         broker = image.brokers.get(self._broker_id)
         touched = any(isinstance(each, ConfigsChanged) and each.resource == own for each in changes)
-        if broker is None or not touched:
+        if self._store.shared or broker is None or not touched:
             return []
         advertised = image.configs_of(own).get("advertised.listeners")
         endpoints = self._config.endpoints_with(advertised, self._bound_ports)
@@ -303,98 +559,66 @@ class MetadataRunner:
             return []
         return [BrokerRegistered(broker_id=self._broker_id, endpoints=endpoints, rack=broker.rack)]
 
-    def _take_up_configs_of(self, changes: Sequence[Change]) -> None:
-        if any(
-            isinstance(change, ConfigsChanged) and change.resource_type == BROKER_RESOURCE
-            for change in changes
-        ):
-            self._take_up_configs()
+    def _own_broker(self) -> BrokerImage:
+        endpoints = self._config.endpoints(self._bound_ports)
+        if self._store.shared:
+            # Other brokers come by no address that they could be told.
+            endpoints = {
+                name: (host or socket.gethostname(), port)
+                for name, (host, port) in endpoints.items()
+            }
+        rack = self._config.optional_str("broker.rack")
+        return BrokerImage(broker_id=self._broker_id, endpoints=endpoints, rack=rack)
 
     def _take_up_configs(self) -> None:
         own = ConfigResource(BROKER_RESOURCE, str(self._broker_id))
         common = ConfigResource(BROKER_RESOURCE, "")
         self._config.apply_dynamic(self._image.configs_of(own), self._image.configs_of(common))
 
-    def _default_topic(self, name: str) -> CreateTopic:
-        partitions, replication_factor = {
-            CONSUMER_OFFSETS_TOPIC: (
-                "offsets.topic.num.partitions",
-                "offsets.topic.replication.factor",
-            ),
-            TRANSACTION_STATE_TOPIC: (
-                "transaction.state.log.num.partitions",
-                "transaction.state.log.replication.factor",
-            ),
-        }.get(name, ("num.partitions", "default.replication.factor"))
-        replicas = self._config.int(replication_factor)
-        if name in INTERNAL_TOPICS and self._fits_brokers():
-            replicas = min(replicas, max(len(self._image.brokers), 1))
-        return CreateTopic(
-            name=name,
-            topic_id=self._new_uuid(),
-            num_partitions=self._config.int(partitions),
-            replication_factor=replicas,
-            configs=self._internal_configs(name, replicas),
-        )
+    # --- Asking the controller -------------------------------------------------------------------
 
-    def _fits_brokers(self) -> bool:
-        return self._config.bool("kafkalite.internal.topics.fit.brokers")
+    async def _ensure_topics_remotely(self, events: Sequence[CreateTopic]) -> dict[str, KafkaError]:
+        timeout_ms = self._config.int("controller.socket.timeout.ms")
+        refused = await create_topics(self._require_channel(), events, timeout_ms=timeout_ms)
+        created = [event.name for event in events if event.name not in refused]
+        # What the controller has committed comes here soon; if it does not, the caller sees.
+        with trio.move_on_after(timeout_ms / 1_000):
+            await self.wait_until(lambda image: all(name in image.topics for name in created))
+        return refused
 
-    def _internal_configs(self, name: str, replicas: int) -> dict[str, str]:
-        """Return the settings of an internal topic, none for another (rule B21)."""
-        if name == CONSUMER_OFFSETS_TOPIC:
-            segment_bytes = self._config.int("offsets.topic.segment.bytes")
-            configs = {"cleanup.policy": "compact", "compression.type": "producer"}
-        elif name == TRANSACTION_STATE_TOPIC:
-            segment_bytes = self._config.int("transaction.state.log.segment.bytes")
-            min_insync = self._config.int("transaction.state.log.min.isr")
-            if self._fits_brokers():
-                min_insync = min(min_insync, replicas)
-            configs = {
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "min.insync.replicas": str(min_insync),
-                "unclean.leader.election.enable": "false",
-            }
-        else:
-            return {}
-        small = segment_bytes < _SEGMENT_BYTES_MIN
-        configs["internal.segment.bytes" if small else "segment.bytes"] = str(segment_bytes)
-        return configs
-
-    def _adoptions(
-        self, found: Iterable[FoundLog], kraft: KraftMetadata
-    ) -> list[tuple[AdoptTopic, list[FoundLog]]]:
-        """Return one event for each topic id, with its logs."""
-        by_topic: dict[tuple[str, UUID | None], list[FoundLog]] = {}
-        for log in found:
-            by_topic.setdefault((log.topic_partition.topic, log.topic_id), []).append(log)
-        adoptions = []
-        for (name, topic_id), logs in by_topic.items():
-            event = AdoptTopic(
-                name=name,
-                topic_id=topic_id,
-                new_topic_id=self._new_uuid(),
-                leader_epochs={log.topic_partition.partition: log.leader_epoch for log in logs},
-                broker_id=self._broker_id,
-                configs=kraft.topic_configs.get(name) or self._internal_configs(name, 1),
-                next_producer_id=max(
-                    kraft.next_producer_id, *(log.next_producer_id for log in logs)
-                ),
+    async def _producer_id_block(self) -> tuple[int, int]:
+        if self.is_controller:
+            event = AllocateProducerIds(broker_id=self._broker_id)
+            changes = await self.submit(event)
+            end = next(
+                change.next_producer_id
+                for change in changes
+                if isinstance(change, ProducerIdsAllocated)
             )
-            adoptions.append((event, logs))
-        return adoptions
-
-    def _is_known(self, log: FoundLog) -> bool:
-        name, index = log.topic_partition
-        topic = self._image.topics.get(name)
-        return (
-            topic is not None
-            and log.topic_id in (None, topic.topic_id)
-            and index < len(topic.partitions)
-            and log.leader_epoch <= topic.partitions[index].leader_epoch
-            and log.next_producer_id <= self._image.next_producer_id
+            return end - event.count, event.count
+        return await producer_id_block(
+            self._require_channel(),
+            broker_id=self._broker_id,
+            broker_epoch=self._broker_epoch,
+            timeout_ms=self._config.int("controller.socket.timeout.ms"),
         )
+
+    def _require_channel(self) -> ControllerChannel:
+        if self._channel is None:
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER, f"broker {self._broker_id} is not the controller"
+            )
+        return self._channel
+
+    def _stale(self, found: Sequence[FoundLog]) -> list[TopicPartition]:
+        if found and not self._image.version:
+            name, index = found[0].topic_partition
+            raise MetadataStoreError(
+                f"the cluster in the metadata store is new, and the log directories hold "
+                f"{len(found)} logs ({name}-{index}, ...); start with empty log.dirs, or with the "
+                "zookeeper.connect of the cluster they belong to"
+            )
+        return stale_logs(found, self._image, broker_id=self._broker_id)
 
 
 def topics_with_changed_settings(changes: Iterable[Change], image: Image) -> Iterable[str]:
@@ -404,6 +628,8 @@ def topics_with_changed_settings(changes: Iterable[Change], image: Image) -> Ite
     """
     names: dict[str, None] = {}
     for change in changes:
+        if isinstance(change, ImageReplaced):
+            return image.topics
         if not isinstance(change, ConfigsChanged):
             continue
         if change.resource_type == BROKER_RESOURCE:

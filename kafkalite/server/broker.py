@@ -26,9 +26,10 @@ from kafkalite.log.disk import OsDisk, allow_many_open_files
 from kafkalite.log.housekeeping import HousekeepingSettings
 from kafkalite.log.manager import LogManager
 from kafkalite.meta.changes import PartitionsAdded, TopicCreated, TopicDeleted
+from kafkalite.meta.found_logs import FoundLog
 from kafkalite.meta.kraft import KraftMetadata, merge, read_kraft_metadata
 from kafkalite.meta.local import METADATA_FILE, LocalStore
-from kafkalite.meta.runner import FoundLog, MetadataRunner
+from kafkalite.meta.runner import MetadataRunner
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.listeners import BindError, ConnectionServer
 from kafkalite.txn.coordinator import TransactionCoordinator
@@ -115,7 +116,7 @@ class Broker:
         metadata = MetadataRunner(config, store, cluster_id=cluster_id)
         stopped_cleanly = True
         try:
-            metadata.load()
+            await metadata.load()
             logs.load(lambda tp: metadata.log_config(tp.topic), progress=_report_progress)
             found = map(_found, logs.logs())
             for stale in await metadata.adopt(found, partial(_kraft, disk, self.data_dirs)):

@@ -20,7 +20,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("alter.log.dirs.replication.quota.window.num", INT, 11, minimum=1, inert=True),
     Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, minimum=1, inert=True),
     Setting("auto.create.topics.enable", BOOLEAN, True),
-    Setting("auto.leader.rebalance.enable", BOOLEAN, True, inert=True),
+    Setting("auto.leader.rebalance.enable", BOOLEAN, True),
     Setting("background.threads", INT, 10, minimum=1, update=CLUSTER_WIDE, inert=True),
     Setting("broker.heartbeat.interval.ms", INT, 2_000, inert=True),
     Setting("broker.id", INT, -1),
@@ -89,7 +89,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("internal.metadata.max.batch.size.in.bytes", INT, 8_388_608, inert=True, internal=True),
     Setting("kafka.metrics.polling.interval.secs", INT, 10, minimum=1, inert=True),
     Setting("kafka.metrics.reporters", LIST, (), inert=True),
-    Setting("leader.imbalance.check.interval.seconds", LONG, 300, minimum=1, inert=True),
+    Setting("leader.imbalance.check.interval.seconds", LONG, 300, minimum=1),
     Setting(
         "leader.replication.throttled.rate",
         LONG,
@@ -193,4 +193,9 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("unstable.api.versions.enable", BOOLEAN, False, inert=True, internal=True),
     Setting("unstable.feature.versions.enable", BOOLEAN, False, inert=True, internal=True),
+    # Of Apache Kafka 3.9, the last that kept its metadata there. TLS and access control towards
+    # ZooKeeper are not supported.
+    Setting("zookeeper.connect", STRING, None),
+    Setting("zookeeper.connection.timeout.ms", INT, None),
+    Setting("zookeeper.session.timeout.ms", INT, 18_000, minimum=1),
 )

@@ -36,8 +36,6 @@ class DataKit:
         self.metadata = MetadataRunner(
             self.config, LocalStore(self.disk, "/data/metadata"), cluster_id="cluster"
         )
-        self.metadata.load()
-        self.logs.load(lambda tp: self.metadata.log_config(tp.topic))
         self.replicas = ReplicaManager(1, self.logs, self.config)
         self.sessions = FetchSessions(max_sessions=10, first_id=7)
         self.services = SimpleNamespace(
@@ -52,6 +50,8 @@ class DataKit:
         )
 
     async def start(self):
+        await self.metadata.load()
+        self.logs.load(lambda tp: self.metadata.log_config(tp.topic))
         await self.metadata.register({"PLAINTEXT": 9092})
         self.replicas.load(self.metadata.image)
         self.metadata.subscribe(self.replicas.on_changes)

@@ -29,7 +29,7 @@ class MetadataKit:
             cluster_id="cluster",
             new_uuid=self.new_uuid,
         )
-        self.metadata.load()
+        trio.run(self.metadata.load)
         self.services = SimpleNamespace(
             config=self.config, metadata=self.metadata, logs=None, replicas=None
         )

@@ -31,11 +31,11 @@ def change(number):
 
 def store_on(some_disk, **options):
     made = LocalStore(some_disk, PATH, **options)
-    return made, made.load()
+    return made, trio.run(made.load)
 
 
 def commit(store, version, *changes):
-    trio.run(store.commit, version, changes)
+    trio.run(store.commit, Image(version=version - 1), Image(version=version), changes)
 
 
 def test_a_new_file_is_empty():
@@ -236,7 +236,7 @@ def test_summing_up_without_forcing_to_disk(monkeypatch):
     where = disk()
     store, image = grown(where, monkeypatch)
     quick = LocalStore(where, PATH, flush=False)
-    quick.load()
+    trio.run(quick.load)
     store.close()
     trio.run(quick.sum_up, image)
     assert Image().apply(store_on(where)[1].changes).topics == image.topics

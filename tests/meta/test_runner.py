@@ -13,10 +13,11 @@ from kafkalite.meta.events import (
     Operation,
     RegisterBroker,
 )
+from kafkalite.meta.found_logs import FoundLog
 from kafkalite.meta.image import Image
 from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.local import LocalStore
-from kafkalite.meta.runner import FoundLog, MetadataRunner, topics_with_changed_settings
+from kafkalite.meta.runner import MetadataRunner, topics_with_changed_settings
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.log.sim_disk import SimDisk
@@ -41,7 +42,7 @@ class Kit:
         self.runner = MetadataRunner(
             self.config, LocalStore(self.disk, PATH), cluster_id="cluster", new_uuid=self.new_uuid
         )
-        self.runner.load()
+        trio.run(self.runner.load)
 
     def new_uuid(self):
         self.next_id += 1
@@ -115,7 +116,12 @@ def test_an_event_that_asks_for_what_is_already_commits_nothing(kit):
 
 def test_events_together_are_one_commit_and_refused_ones_do_not_touch_the_others(kit):
     version = kit.image.version
-    events = [create("a"), create("a", topic_id=topic_id(8)), DeleteTopic(name="a"), create("b")]
+    events = [
+        create("a"),
+        create("a", topic_id=topic_id(8)),
+        DeleteTopic(name="a"),
+        create("b", topic_id=topic_id(9)),
+    ]
     results = kit.run(kit.runner.submit_all, events)
     assert isinstance(results[1], KafkaError)
     assert [type(result[0]) for result in (results[0], *results[2:])] == [

@@ -1,0 +1,72 @@
+"""Topics that are made without anybody saying how: on first use, and the coordinators' own."""
+
+from uuid import UUID
+
+from kafkalite.config import BrokerConfig
+from kafkalite.meta.events import CreateTopic
+from kafkalite.types import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
+
+_SEGMENT_BYTES_MIN = 1 << 20
+"""Least segment.bytes of a topic; below it only internal.segment.bytes goes."""
+
+
+def default_topic(
+    name: str, config: BrokerConfig, *, topic_id: UUID, broker_count: int
+) -> CreateTopic:
+    """Return what creates a topic with the broker's defaults.
+
+    Internal topics get the settings that the broker has for them (rule B21).
+
+    Args:
+        name: of the topic.
+        config: of this broker.
+        topic_id: a new one.
+        broker_count: brokers there are now; internal topics may have no more replicas.
+    """
+    partitions, replication_factor = {
+        CONSUMER_OFFSETS_TOPIC: (
+            "offsets.topic.num.partitions",
+            "offsets.topic.replication.factor",
+        ),
+        TRANSACTION_STATE_TOPIC: (
+            "transaction.state.log.num.partitions",
+            "transaction.state.log.replication.factor",
+        ),
+    }.get(name, ("num.partitions", "default.replication.factor"))
+    replicas = config.int(replication_factor)
+    if name in INTERNAL_TOPICS and _fits_brokers(config):
+        replicas = min(replicas, max(broker_count, 1))
+    return CreateTopic(
+        name=name,
+        topic_id=topic_id,
+        num_partitions=config.int(partitions),
+        replication_factor=replicas,
+        configs=internal_configs(name, config, replicas=replicas),
+    )
+
+
+def internal_configs(name: str, config: BrokerConfig, *, replicas: int) -> dict[str, str]:
+    """Return the settings of an internal topic, none for another (rule B21)."""
+    if name == CONSUMER_OFFSETS_TOPIC:
+        segment_bytes = config.int("offsets.topic.segment.bytes")
+        configs = {"cleanup.policy": "compact", "compression.type": "producer"}
+    elif name == TRANSACTION_STATE_TOPIC:
+        segment_bytes = config.int("transaction.state.log.segment.bytes")
+        min_insync = config.int("transaction.state.log.min.isr")
+        if _fits_brokers(config):
+            min_insync = min(min_insync, replicas)
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(min_insync),
+            "unclean.leader.election.enable": "false",
+        }
+    else:
+        return {}
+    small = segment_bytes < _SEGMENT_BYTES_MIN
+    configs["internal.segment.bytes" if small else "segment.bytes"] = str(segment_bytes)
+    return configs
+
+
+def _fits_brokers(config: BrokerConfig) -> bool:
+    return config.bool("kafkalite.internal.topics.fit.brokers")
