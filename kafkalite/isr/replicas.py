@@ -1,15 +1,19 @@
 """The partitions that this broker holds, kept in step with the cluster's metadata."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kafkalite.isr.following import NO_LEADER, not_leader
+from kafkalite.isr.leading import Replication
 from kafkalite.isr.partition import Partition
+from kafkalite.isr.throttle import RateWindow, throttled_brokers
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
     ConfigsChanged,
+    ImageReplaced,
     LeaderEpochsRaised,
     PartitionChanged,
     PartitionsAdded,
@@ -21,10 +25,15 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
+    from kafkalite.isr.state import Proposal
+    from kafkalite.log.log import Log
     from kafkalite.log.manager import LogManager
-    from kafkalite.meta.image import Change, Image, PartitionImage, TopicImage
+    from kafkalite.meta.image import Change, Image, TopicImage
 
 logger = logging.getLogger("kafkalite.isr")
+
+THROTTLED_REPLICAS = "leader.replication.throttled.replicas"
+Listener = Callable[[], object]
 
 
 class ReplicaManager:
@@ -37,152 +46,414 @@ class ReplicaManager:
         self._broker_id = broker_id
         self._logs = logs
         self._config = config
+        self._clock = logs.clock
+        self._image: Image | None = None
         self._partitions: dict[tuple[str, int], Partition] = {}
+        """Those led here."""
+        self._hosted: dict[tuple[str, int], Partition] = {}
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._offline: dict[tuple[str, int], KafkaError] = {}
         """Partitions placed here whose log cannot be opened, with what their clients are told."""
         self._names: dict[UUID, str] = {}
+        self._ids: dict[str, UUID] = {}
+        self._high_watermarks: Mapping[TopicPartition, int] = {}
+        """As they were written last."""
+        self._proposing: dict[tuple[str, int], Partition] = {}
+        self._following_listeners: list[Listener] = []
+        self._proposal_listeners: list[Listener] = []
+        self._following_moved = False
+        self._throttled: dict[tuple[str, int], frozenset[int] | None] = {}
+        """Brokers throttled as followers of a partition, None for all; absent if there are none."""
+        self._throttle = RateWindow(
+            config.int("leader.replication.throttled.rate"),
+            window_ms=config.int("replication.quota.window.size.seconds") * 1_000,
+            now_ms=self._clock.monotonic_ms(),
+        )
+        self._replication = Replication(
+            broker_id=broker_id,
+            lag_ms_max=config.int("replica.lag.time.max.ms"),
+            is_eligible=self._is_eligible,
+            is_alive=self._is_alive,
+            on_proposal=self._on_proposal,
+        )
+        logs.bounds = self._bounds
+
+    # --- Finding ---------------------------------------------------------------------------------
+
+    @property
+    def broker_id(self) -> int:
+        """Of this broker."""
+        return self._broker_id
 
     def partition(self, topic: str, index: int) -> Partition:
         """Return the partition, which is led here.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION; KAFKA_STORAGE_ERROR if its log is offline.
+            KafkaError: NOT_LEADER_OR_FOLLOWER if it is led elsewhere, or by nobody;
+                UNKNOWN_TOPIC_OR_PARTITION; KAFKA_STORAGE_ERROR if its log is offline.
         """
         partition = self._partitions.get((topic, index))
         if partition is None:
-            offline = self._offline.get((topic, index))
-            if offline is not None:
-                # Another one each time: an exception keeps the frames of all who raised it.
-                raise KafkaError(offline.code, offline.message)
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this broker"
-            )
+            hosted = self._hosted.get((topic, index))
+            if hosted is not None:
+                raise not_leader(hosted.topic_partition, hosted.leader_id)
+            raise self._absence(topic, index)
         if partition.log.failure is not None:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{topic}-{index} is offline: {partition.log.failure}",
-            )
+            raise _failed(partition)
         return partition
 
     def partition_by_id(self, topic_id: UUID, index: int) -> Partition:
-        """Return the partition of the topic with this ID (KIP-516).
+        """Return the partition of the topic with this ID (KIP-516), which is led here.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_ID (also that of a topic deleted and made anew, rule 25),
-                UNKNOWN_TOPIC_OR_PARTITION.
+                else as `partition`.
         """
+        return self.partition(self._name(topic_id), index)
+
+    def replica(self, topic: str, index: int) -> Partition:
+        """Return the partition in whatever role it has here.
+
+        Raises:
+            KafkaError: as `partition`, NOT_LEADER_OR_FOLLOWER if there is no replica here.
+        """
+        partition = self._hosted.get((topic, index))
+        if partition is None:
+            raise self._absence(topic, index)
+        if partition.log.failure is not None:
+            raise _failed(partition)
+        return partition
+
+    def replica_by_id(self, topic_id: UUID, index: int) -> Partition:
+        """Return the same of the topic with this ID. Raises as `partition_by_id`."""
+        return self.replica(self._name(topic_id), index)
+
+    def find(self, topic_partition: TopicPartition) -> Partition | None:
+        """Return the partition if it is led here, None if not."""
+        return self._partitions.get(topic_partition)
+
+    def hosted(self, topic_partition: TopicPartition) -> Partition | None:
+        """Return the partition in whatever role it has here, None if there is no replica."""
+        return self._hosted.get(topic_partition)
+
+    def partitions(self) -> Iterable[Partition]:
+        """Return all partitions of this broker, in any role."""
+        return self._hosted.values()
+
+    def partitions_of(self, topic: str) -> dict[int, Partition]:
+        """Return the partitions of a topic that are led here, by index."""
+        hosted = self._by_topic.get(topic, {})
+        return {index: each for index, each in hosted.items() if each.is_leader}
+
+    def _name(self, topic_id: UUID) -> str:
         name = self._names.get(topic_id)
         if name is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the ID {topic_id}")
-        return self.partition(name, index)
+        return name
 
-    def find(self, topic_partition: TopicPartition) -> Partition | None:
-        """Return the partition, None if it is not here."""
-        return self._partitions.get(topic_partition)
+    def _absence(self, topic: str, index: int) -> KafkaError:
+        offline = self._offline.get((topic, index))
+        if offline is not None:
+            # Another one each time: an exception keeps the frames of all who raised it.
+            return KafkaError(offline.code, offline.message)
+        state = None if self._image is None else self._image.partition(topic, index)
+        if state is not None:
+            return not_leader(f"{topic}-{index}", state.leader)
+        return KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this broker"
+        )
 
-    def partitions(self) -> Iterable[Partition]:
-        """Return all partitions of this broker."""
-        return self._partitions.values()
+    # --- Following others ------------------------------------------------------------------------
 
-    def partitions_of(self, topic: str) -> dict[int, Partition]:
-        """Return the partitions of a topic that are here, by index."""
-        return dict(self._by_topic.get(topic, {}))
+    def following(self) -> dict[int, list[Partition]]:
+        """Return the partitions that follow a leader, by the leader's broker ID."""
+        found: dict[int, list[Partition]] = {}
+        for partition in self._hosted.values():
+            leader_id = partition.leader_id
+            if not partition.is_leader and leader_id != NO_LEADER and partition.log.failure is None:
+                found.setdefault(leader_id, []).append(partition)
+        return found
+
+    def subscribe_following(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` after metadata changed what `following` gives, or a leader epoch in it.
+
+        Returns a function that ends this.
+        """
+        self._following_listeners.append(listener)
+        return lambda: self._following_listeners.remove(listener)
+
+    # --- The ISR ---------------------------------------------------------------------------------
+
+    def subscribe_proposals(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` when `take_proposals` has something; returns a function that ends it."""
+        self._proposal_listeners.append(listener)
+        return lambda: self._proposal_listeners.remove(listener)
+
+    def take_proposals(self) -> "list[tuple[Partition, Proposal]]":
+        """Return the changes of ISRs that are to be asked of the controller, each once."""
+        proposing, self._proposing = self._proposing, {}
+        taken = [(partition, partition.take_proposal()) for partition in proposing.values()]
+        return [(partition, proposal) for partition, proposal in taken if proposal is not None]
+
+    def tick(self) -> None:
+        """Look for lagging followers of all partitions; due each half replica.lag.time.max.ms."""
+        now_ms = self._clock.monotonic_ms()
+        for partition in list(self._partitions.values()):
+            partition.tick(now_ms)
+
+    def write_high_watermarks(self) -> None:
+        """Write `replication-offset-checkpoint`, unless it is up to date (rule I169).
+
+        A broker without followers needs none: what it has is committed.
+        """
+        offsets = {each.topic_partition: each.high_watermark for each in self._hosted.values()}
+        if offsets == self._high_watermarks:
+            return
+        if not self._high_watermarks and all(
+            each.is_leader and each.leader is None for each in self._hosted.values()
+        ):
+            return
+        try:
+            self._logs.write_high_watermarks(offsets)
+        except OSError as error:
+            logger.warning("high watermarks could not be written: %s", error)
+        else:
+            self._high_watermarks = offsets
+
+    def _on_proposal(self, partition: Partition) -> None:
+        if partition.topic_partition not in self._proposing:
+            self._proposing[partition.topic_partition] = partition
+            for listener in list(self._proposal_listeners):
+                listener()
+
+    def _is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
+        broker = None if self._image is None else self._image.brokers.get(broker_id)
+        if broker is None or broker.shutting_down:
+            return False
+        return broker_epoch == -1 or broker.broker_epoch in (-1, broker_epoch)
+
+    def _is_alive(self, broker_id: int) -> bool:
+        return self._image is not None and broker_id in self._image.brokers
+
+    def _bounds(self, log: "Log") -> tuple[int, int]:
+        """Return (high watermark, last stable offset) for retention and compaction."""
+        partition = self._hosted.get(log.topic_partition)
+        if partition is None or partition.log is not log:
+            return 0, 0  # nothing is known of it yet, so nothing may go
+        return partition.high_watermark, partition.last_stable_offset
+
+    # --- Throttling ------------------------------------------------------------------------------
+
+    def is_throttled(self, partition: Partition, replica_id: int, now_ms: int) -> bool:
+        """Tell whether a follower gets nothing now: out of sync, and over the rate (KIP-73)."""
+        if not self._throttled or not self._is_counted(partition, replica_id):
+            return False
+        return self._throttle.is_exceeded(now_ms)
+
+    def on_replicated(self, partition: Partition, replica_id: int, size_bytes: int) -> None:
+        """Count what a follower is sent, if it is throttled."""
+        if self._throttled and self._is_counted(partition, replica_id):
+            self._throttle.on_sent(size_bytes)
+
+    def _is_counted(self, partition: Partition, replica_id: int) -> bool:
+        brokers = self._throttled.get(partition.topic_partition, frozenset[int]())
+        leader = partition.leader
+        return (
+            (brokers is None or replica_id in brokers)
+            and leader is not None
+            and replica_id not in leader.state.isr
+        )
+
+    # --- Metadata --------------------------------------------------------------------------------
 
     def load(self, image: "Image") -> None:
         """Take up every partition that the metadata places here, at the start of a broker.
 
-        A log that belongs to an earlier topic of the same name is deleted; one that is missing is
-        made anew, which only loses what was lost already.
+        Also where the whole image was replaced. A log that belongs to an earlier topic of the same
+        name, or to one that was moved to other brokers, is deleted; one that is missing is made
+        anew, which only loses what was lost already.
         """
+        self._image = image
+        if not self._hosted:
+            self._high_watermarks = self._logs.high_watermarks()
+        for name, topic_id in list(self._ids.items()):
+            topic = image.topics.get(name)
+            if topic is None or topic.topic_id != topic_id:
+                self._remove(name, topic_id)
         for topic in image.topics.values():
             for index in range(len(topic.partitions)):
-                topic_partition = TopicPartition(topic.name, index)
-                log = self._logs.get(topic_partition)
-                if log is not None and log.topic_id not in (topic.topic_id, ZERO_UUID):
-                    logger.warning(
-                        "%s is of topic ID %s, which is gone; deleting it",
-                        topic_partition,
-                        log.topic_id,
-                    )
-                    self._logs.delete(topic_partition)
-            self._add(topic, range(len(topic.partitions)))
+                self._delete_other(topic, index)
+            self._take_up(topic, range(len(topic.partitions)))
+            self._reconfigure(topic)
+        self._tell_followers()
 
     def on_changes(self, changes: "Iterable[Change]", image: "Image") -> None:
-        """Follow one commit of metadata; synchronous, so that who asked for it finds it done."""
+        """Follow one commit of metadata; synchronous, so that who asked for it finds it done.
+
+        A change may be told twice, or late: the image says what is.
+        """
+        self._image = image
         for change in changes:
             match change:
-                case TopicCreated():
-                    self._add(image.topics[change.name], range(len(change.partitions)))
-                case PartitionsAdded():
-                    topic = image.topics[change.name]
-                    first = len(topic.partitions) - len(change.partitions)
-                    self._add(topic, range(first, len(topic.partitions)))
+                case TopicCreated() | PartitionsAdded():
+                    topic = image.topics.get(change.name)
+                    if topic is not None:
+                        self._take_up(topic, range(len(topic.partitions)))
                 case TopicDeleted():
-                    self._remove(change)
+                    self._remove(change.name, change.topic_id)
                 case PartitionChanged():
-                    self._follow(TopicPartition(change.name, change.index), change.state)
+                    topic = image.topics.get(change.name)
+                    if topic is not None and 0 <= change.index < len(topic.partitions):
+                        self._take_up(topic, (change.index,))
                 case LeaderEpochsRaised():
-                    for topic_partition in self._partitions:
-                        state = image.partition(*topic_partition)
-                        if state is not None:
-                            self._follow(TopicPartition(*topic_partition), state)
+                    for topic in image.topics.values():
+                        self._take_up(topic, range(len(topic.partitions)))
                 case ConfigsChanged() if change.resource_type == TOPIC_RESOURCE:
-                    self._reconfigure(image.topics[change.resource_name])
+                    if change.resource_name in image.topics:
+                        self._reconfigure(image.topics[change.resource_name])
                 case ConfigsChanged() if change.resource_type == BROKER_RESOURCE:
+                    self._throttle.set_rate(self._config.int("leader.replication.throttled.rate"))
                     for topic in image.topics.values():
                         self._reconfigure(topic)
+                case ImageReplaced():
+                    self.load(image)
+        self._tell_followers()
 
-    def _add(self, topic: "TopicImage", indexes: Iterable[int]) -> None:
-        """Open or create the logs of these partitions that are placed here."""
-        config = self._config.log_config(topic.configs)
+    def _take_up(self, topic: "TopicImage", indexes: Iterable[int]) -> None:
+        """Hold those of these partitions that are placed here, and no others, in their roles."""
+        known = self._ids.get(topic.name)
+        if known is not None and known != topic.topic_id:
+            self._remove(topic.name, known)
         self._names[topic.topic_id] = topic.name
+        self._ids[topic.name] = topic.topic_id
         for index in indexes:
-            state = topic.partitions[index]
-            if self._broker_id not in state.replicas:
+            if self._broker_id not in topic.partitions[index].replicas:
+                self._drop(TopicPartition(topic.name, index))
                 continue
-            topic_partition = TopicPartition(topic.name, index)
-            try:
-                log = self._logs.get(topic_partition) or self._logs.create(
-                    topic_partition, topic.topic_id, config
-                )
-            except KafkaError as error:
-                # The partition stays without a log: its clients hear of it, the others go on.
-                logger.error("%s cannot be served: %s", topic_partition, error)
-                self._offline[topic_partition] = error
-                continue
-            log.update_config(config)
-            if log.topic_id == ZERO_UUID:  # its file was torn, or is older than topic IDs
-                try:
-                    self._logs.set_topic_id(topic_partition, topic.topic_id)
-                except KafkaError as error:
-                    logger.error("%s goes without its topic ID: %s", topic_partition, error)
-            partition = Partition(log, leader_epoch=state.leader_epoch)
-            self._partitions[topic_partition] = partition
-            self._by_topic.setdefault(topic.name, {})[index] = partition
-
-    def _remove(self, deleted: TopicDeleted) -> None:
-        self._names.pop(deleted.topic_id, None)
-        indexes = [*self._by_topic.pop(deleted.name, ())]
-        indexes += [index for name, index in self._offline if name == deleted.name]
-        for index in indexes:
-            topic_partition = TopicPartition(deleted.name, index)
-            self._offline.pop(topic_partition, None)
-            partition = self._partitions.pop(topic_partition, None)
-            try:
-                self._logs.delete(topic_partition)
-            except KafkaError as error:
-                # The topic is gone all the same; its directory is dealt with at the next start.
-                logger.error("%s: %s", topic_partition, error)
+            partition = self._hosted.get((topic.name, index)) or self._open(topic, index)
             if partition is not None:
-                partition.close()
+                self._give_role(partition, topic, index)
 
-    def _follow(self, topic_partition: TopicPartition, state: "PartitionImage") -> None:
-        partition = self._partitions.get(topic_partition)
+    def _open(self, topic: "TopicImage", index: int) -> Partition | None:
+        """Open or create the log of a partition; None if its disk fails it."""
+        state = topic.partitions[index]
+        config = self._config.log_config(topic.configs)
+        topic_partition = TopicPartition(topic.name, index)
+        try:
+            log = self._logs.get(topic_partition) or self._logs.create(
+                topic_partition, topic.topic_id, config
+            )
+        except KafkaError as error:
+            # The partition stays without a log: its clients hear of it, the others go on.
+            logger.error("%s cannot be served: %s", topic_partition, error)
+            self._offline[topic_partition] = error
+            return None
+        self._offline.pop(topic_partition, None)
+        log.update_config(config)
+        if log.topic_id == ZERO_UUID:  # its file was torn, or is older than topic IDs
+            try:
+                self._logs.set_topic_id(topic_partition, topic.topic_id)
+            except KafkaError as error:
+                logger.error("%s goes without its topic ID: %s", topic_partition, error)
+        partition = Partition(log, leader_epoch=state.leader_epoch, replication=self._replication)
+        if state.replicas != (self._broker_id,):
+            high_watermark = self._high_watermarks.get(topic_partition, 0)
+            partition.begin_as_follower(high_watermark=high_watermark)
+        self._hosted[topic_partition] = partition
+        self._by_topic.setdefault(topic.name, {})[index] = partition
+        self._throttle_by(topic, index)
+        return partition
+
+    def _give_role(self, partition: Partition, topic: "TopicImage", index: int) -> None:
+        state = topic.partitions[index]
+        before = (partition.leader_id, partition.leader_epoch, partition.partition_epoch)
+        if state.leader == self._broker_id:
+            partition.become_leader(state, now_ms=self._clock.monotonic_ms())
+        else:
+            partition.become_follower(state)
+        if partition.is_leader:
+            self._partitions[partition.topic_partition] = partition
+        else:
+            self._partitions.pop(partition.topic_partition, None)
+        if before != (partition.leader_id, partition.leader_epoch, partition.partition_epoch):
+            self._following_moved = True
+
+    def _tell_followers(self) -> None:
+        if self._following_moved:
+            self._following_moved = False
+            for listener in list(self._following_listeners):
+                listener()
+
+    def _remove(self, name: str, topic_id: UUID) -> None:
+        """Forget a topic, and delete its logs."""
+        self._names.pop(topic_id, None)
+        if self._ids.get(name) != topic_id:
+            return  # of another topic that has the name by now
+        del self._ids[name]
+        indexes = [*self._by_topic.get(name, ())]
+        indexes += [index for topic, index in self._offline if topic == name]
+        for index in indexes:
+            self._drop(TopicPartition(name, index))
+
+    def _drop(self, topic_partition: TopicPartition) -> None:
+        """Delete a replica that does not belong here any more; nothing if there is none."""
+        name, index = topic_partition
+        is_offline = self._offline.pop(topic_partition, None) is not None
+        partition = self._hosted.pop(topic_partition, None)
+        if partition is None and not is_offline:
+            return
+        self._partitions.pop(topic_partition, None)
+        self._throttled.pop(topic_partition, None)
+        self._proposing.pop(topic_partition, None)
+        self._following_moved = True
+        hosted = self._by_topic.get(name, {})
+        hosted.pop(index, None)
+        if not hosted:
+            self._by_topic.pop(name, None)
+        self._delete(topic_partition)
         if partition is not None:
-            partition.begin_epoch(state.leader_epoch)
+            partition.close()
+
+    def _delete(self, topic_partition: TopicPartition) -> None:
+        try:
+            self._logs.delete(topic_partition)
+        except KafkaError as error:
+            # It does not belong here all the same; its directory is dealt with at the next start.
+            logger.error("%s: %s", topic_partition, error)
+
+    def _delete_other(self, topic: "TopicImage", index: int) -> None:
+        """Delete a log that was found under this partition's name and is not wanted here."""
+        topic_partition = TopicPartition(topic.name, index)
+        log = self._logs.get(topic_partition)
+        if log is None or topic_partition in self._hosted:
+            return
+        if log.topic_id not in (topic.topic_id, ZERO_UUID):
+            logger.warning(
+                "%s is of topic ID %s, which is gone; deleting it", topic_partition, log.topic_id
+            )
+            self._delete(topic_partition)
+        elif self._broker_id not in topic.partitions[index].replicas:
+            logger.warning("%s was moved to other brokers; deleting it", topic_partition)
+            self._delete(topic_partition)
 
     def _reconfigure(self, topic: "TopicImage") -> None:
         config = self._config.log_config(topic.configs)
-        for index in range(len(topic.partitions)):
-            self._logs.update_config(TopicPartition(topic.name, index), config)
+        for index, partition in self._by_topic.get(topic.name, {}).items():
+            self._logs.update_config(partition.topic_partition, config)
+            partition.on_config_changed()
+            self._throttle_by(topic, index)
+
+    def _throttle_by(self, topic: "TopicImage", index: int) -> None:
+        text = topic.configs.get(THROTTLED_REPLICAS, "")
+        brokers = throttled_brokers(text.split(","), index) if text.strip() else frozenset[int]()
+        if brokers is None or brokers:
+            self._throttled[topic.name, index] = brokers
+        else:
+            self._throttled.pop((topic.name, index), None)
+
+
+def _failed(partition: Partition) -> KafkaError:
+    return KafkaError(
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        f"{partition.topic_partition} is offline: {partition.log.failure}",
+    )

@@ -239,6 +239,11 @@ class LogManager:
         return list(self._logs.values())
 
     @property
+    def clock(self) -> "Clock":
+        """The clock that the logs go by."""
+        return self._clock
+
+    @property
     def paths(self) -> list[str]:
         """The log directories."""
         return [directory.path for directory in self._directories]

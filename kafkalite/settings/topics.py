@@ -28,7 +28,7 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
     Setting("follower.replication.throttled.replicas", LIST, (), inert=True, form="replicas"),
     Setting("index.interval.bytes", INT, 4_096, minimum=0),
     Setting("internal.segment.bytes", INT, None, internal=True),
-    Setting("leader.replication.throttled.replicas", LIST, (), inert=True, form="replicas"),
+    Setting("leader.replication.throttled.replicas", LIST, (), form="replicas"),
     Setting("local.retention.bytes", LONG, -2, minimum=-2, inert=True),
     Setting("local.retention.ms", LONG, -2, minimum=-2, inert=True),
     Setting("max.compaction.lag.ms", LONG, LONG_MAX, minimum=1),

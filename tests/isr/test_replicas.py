@@ -122,7 +122,7 @@ async def test_new_leader_epoch_is_followed(kit):
         RegisterBroker(broker_id=1, endpoints={"PLAINTEXT": ("", 9092)}, restarted=True)
     )
     assert [kit.partition("t", index).leader_epoch for index in range(2)] == [1, 1]
-    state = PartitionImage((1,), (1,), 1, 5)
+    state = PartitionImage((1,), (1,), 1, 5, 5)
     changes = [PartitionChanged(name="t", topic_id=topic_id, index=0, state=state)]
     kit.replicas.on_changes(changes, kit.metadata.image.apply(changes))
     assert [kit.partition("t", index).leader_epoch for index in range(2)] == [5, 1]
@@ -135,7 +135,7 @@ async def test_epochs_of_partitions_that_are_not_here_are_nobodys_business(kit):
     await kit.metadata.submit(
         RegisterBroker(broker_id=1, endpoints={"PLAINTEXT": ("", 9092)}, restarted=True)
     )
-    state = PartitionImage((1,), (1,), 1, 5)
+    state = PartitionImage((1,), (1,), 1, 5, 5)
     changes = [PartitionChanged(name="t", topic_id=topic_id, index=7, state=state)]
     kit.replicas.on_changes(changes, kit.metadata.image)
     assert kit.replicas.find(TopicPartition("stray", 0)) is stray

@@ -1,0 +1,189 @@
+"""Changes of ISRs, asked of the controller by AlterPartition (KIP-497, rule I176).
+
+The shell around the leaders' proposals, and the two clocks of replication: the search for lagging
+followers, and the checkpoint of high watermarks.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import trio
+
+from kafkalite.isr.leading import IsrAccepted
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.alter_partition import (
+    ALTER_PARTITION,
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    AlterPartitionTopic,
+    BrokerState,
+)
+
+if TYPE_CHECKING:
+    from kafkalite.config import BrokerConfig
+    from kafkalite.isr.partition import Partition
+    from kafkalite.isr.replicas import ReplicaManager
+    from kafkalite.isr.state import Proposal
+    from kafkalite.meta.peers import ControllerChannel
+
+logger = logging.getLogger("kafkalite.isr")
+
+RETRY_MS: Final = 50
+"""Pause after an answer that leaves something to ask again; as Kafka's."""
+
+RETRY_MS_MAX: Final = 2_000
+"""The pause doubles up to this, should the controller be away for longer."""
+
+PROPOSALS_MAX: Final = 1_000
+"""In one request: some 50 KB, which a controller decides upon and commits at once."""
+
+
+class IsrKeeper:
+    """Keeps the ISRs of the partitions that are led here up to date.
+
+    Args:
+        replicas: the partitions.
+        channel: to the controller.
+        config: the broker's settings.
+        broker_epoch: gives this broker's present one.
+    """
+
+    def __init__(
+        self,
+        replicas: "ReplicaManager",
+        channel: "ControllerChannel",
+        config: "BrokerConfig",
+        *,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._replicas = replicas
+        self._channel = channel
+        self._config = config
+        self._broker_epoch = broker_epoch
+        self._wake = trio.Event()
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Do all that is due until cancelled; then write the high watermarks once more."""
+        unsubscribe = self._replicas.subscribe_proposals(self._on_proposal)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._propose_forever)
+                nursery.start_soon(self._tick_forever)
+                nursery.start_soon(self._checkpoint_forever)
+                task_status.started()
+        finally:
+            unsubscribe()
+            self._replicas.write_high_watermarks()
+
+    def _on_proposal(self) -> None:
+        self._wake.set()
+
+    # --- Proposing -------------------------------------------------------------------------------
+
+    async def _propose_forever(self) -> None:
+        """Send what there is, one request at a time: answers then come in the order of states."""
+        pause_ms = RETRY_MS
+        while True:
+            proposals = self._replicas.take_proposals()
+            if not proposals:
+                await self._wake.wait()
+                self._wake = trio.Event()
+                continue
+            is_done = True
+            for start in range(0, len(proposals), PROPOSALS_MAX):
+                answered = await self._propose(proposals[start : start + PROPOSALS_MAX])
+                is_done = is_done and answered
+            if is_done:
+                pause_ms = RETRY_MS
+                continue
+            await trio.sleep(pause_ms / 1_000)
+            pause_ms = min(2 * pause_ms, RETRY_MS_MAX)
+
+    async def _propose(self, proposals: "Sequence[tuple[Partition, Proposal]]") -> bool:
+        """Ask for some changes, and pass on the answers; False if any is to be asked again."""
+        try:
+            response = await self._channel.request(
+                ALTER_PARTITION,
+                _request(self._replicas.broker_id, self._broker_epoch(), proposals),
+                timeout_ms=self._config.int("controller.socket.timeout.ms"),
+            )
+            if response.error_code != ErrorCode.NONE:
+                raise KafkaError(ErrorCode(response.error_code), "AlterPartition was refused")
+        except KafkaError as error:
+            # Whether the changes were made is not known. Asking again tells.
+            logger.warning("%d changes of ISRs are asked again: %s", len(proposals), error)
+            for partition, proposal in proposals:
+                partition.on_isr_answer(proposal, error.code)
+            return False
+        results = _results(response)
+        is_done = True
+        for partition, proposal in proposals:
+            key = (partition.log.topic_id, partition.topic_partition.partition)
+            answer = _answer(results.get(key))
+            if isinstance(answer, ErrorCode):
+                name = partition.topic_partition
+                logger.info("%s: ISR %s was refused: %s", name, proposal.isr, answer.name)
+                is_done = False
+            partition.on_isr_answer(proposal, answer)
+        return is_done
+
+    # --- In the course of time -------------------------------------------------------------------
+
+    async def _tick_forever(self) -> None:
+        while True:
+            await trio.sleep(self._config.int("replica.lag.time.max.ms") / 2 / 1_000)
+            self._replicas.tick()
+
+    async def _checkpoint_forever(self) -> None:
+        while True:
+            interval_ms = self._config.int("replica.high.watermark.checkpoint.interval.ms")
+            await trio.sleep(interval_ms / 1_000)
+            self._replicas.write_high_watermarks()
+
+
+def _request(
+    broker_id: int, broker_epoch: int, proposals: "Sequence[tuple[Partition, Proposal]]"
+) -> AlterPartitionRequest:
+    topics: dict[UUID, AlterPartitionTopic] = {}
+    for partition, proposal in proposals:
+        topic_id = partition.log.topic_id
+        topic = topics.setdefault(topic_id, AlterPartitionTopic(topic_id=topic_id, partitions=[]))
+        topic.partitions.append(
+            AlterPartitionData(
+                partition_index=partition.topic_partition.partition,
+                leader_epoch=proposal.leader_epoch,
+                new_isr=[member.broker_id for member in proposal.isr],
+                new_isr_with_epochs=[
+                    BrokerState(broker_id=member.broker_id, broker_epoch=member.broker_epoch)
+                    for member in proposal.isr
+                ],
+                partition_epoch=proposal.partition_epoch,
+            )
+        )
+    return AlterPartitionRequest(
+        broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values())
+    )
+
+
+def _results(response: AlterPartitionResponse) -> dict[tuple[UUID, int], AlterPartitionResult]:
+    return {
+        (topic.topic_id, result.partition_index): result
+        for topic in response.topics
+        for result in topic.partitions
+    }
+
+
+def _answer(result: AlterPartitionResult | None) -> IsrAccepted | ErrorCode:
+    if result is None:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    if result.error_code != ErrorCode.NONE:
+        return ErrorCode(result.error_code)
+    return IsrAccepted(
+        leader_epoch=result.leader_epoch,
+        partition_epoch=result.partition_epoch,
+        isr=tuple(result.isr),
+    )

@@ -1,0 +1,69 @@
+"""Replication throttles (KIP-73): which replicas, and how much of them in a second.
+
+Pure. For followers that are not in sync, so that a reassignment leaves something for the others.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+WILDCARD: Final = "*"
+UNLIMITED: Final = 2**63 - 1
+
+
+def throttled_brokers(entries: Sequence[str], index: int) -> frozenset[int] | None:
+    """Return the brokers whose replicas of partition `index` are throttled; None for all.
+
+    Args:
+        entries: of `leader.` or `follower.replication.throttled.replicas`: "*", or pairs
+            "partition:broker".
+        index: of the partition.
+    """
+    if WILDCARD in entries:
+        return None
+    pairs = (entry.strip().partition(":") for entry in entries)
+    return frozenset(int(broker) for at, _, broker in pairs if at == str(index))
+
+
+class RateWindow:
+    """Bytes of the last second or so, against a rate.
+
+    A bucket of tokens: it holds what the rate allows in `window_ms`, and may be overdrawn once,
+    as whole batches are sent or not at all.
+    """
+
+    __slots__ = ("_checked_ms", "_rate", "_tokens", "_window_ms")
+
+    def __init__(self, bytes_per_second: int, *, window_ms: int = 1_000, now_ms: int = 0) -> None:
+        self._window_ms = window_ms
+        self._rate = bytes_per_second
+        self._tokens = self._capacity
+        self._checked_ms = now_ms
+
+    @property
+    def bytes_per_second(self) -> int:
+        """The rate."""
+        return self._rate
+
+    @property
+    def _capacity(self) -> float:
+        return self._rate * self._window_ms / 1_000
+
+    def set_rate(self, bytes_per_second: int) -> None:
+        """Follow a change of the setting."""
+        if bytes_per_second != self._rate:
+            self._rate = bytes_per_second
+            self._tokens = self._capacity
+
+    def is_exceeded(self, now_ms: int) -> bool:
+        """Tell whether nothing more may be sent now."""
+        if self._rate >= UNLIMITED:
+            return False
+        elapsed_ms = max(0, now_ms - self._checked_ms)
+        self._checked_ms = max(self._checked_ms, now_ms)
+        self._tokens = min(self._capacity, self._tokens + elapsed_ms * self._rate / 1_000)
+        return self._tokens <= 0
+
+    def on_sent(self, size_bytes: int) -> None:
+        """Count what was sent."""
+        if self._rate < UNLIMITED:
+            self._tokens -= size_bytes
