@@ -28,9 +28,15 @@ class MemoryBudget:
 
         No deadline of its own: a client that waits too long is idle, and closed for that.
         """
-        while size_bytes and 0 <= self._limit_bytes <= self._used_bytes:
+        while not self.reserve_now(size_bytes):
             await self._freed.wait()
+
+    def reserve_now(self, size_bytes: int) -> bool:
+        """Take `size_bytes` if anything is left; say whether it was."""
+        if size_bytes and 0 <= self._limit_bytes <= self._used_bytes:
+            return False
         self._used_bytes += size_bytes
+        return True
 
     def release(self, size_bytes: int) -> None:
         """Give back what `reserve` took, and let those who wait try again."""

@@ -1,4 +1,8 @@
-"""One client's connection: its requests are served strictly one after another (rule 9)."""
+"""One client's connection: its requests are served strictly one after another (rule 9).
+
+What can be done without waiting is `received`, which the transport calls; what must be waited for
+(a parked request, memory, a client that reads slowly) is waited for in the connection's task.
+"""
 
 import logging
 
@@ -8,7 +12,7 @@ from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import CloseConnection, Pending
 from kafkalite.server.budget import MemoryBudget
 from kafkalite.server.dispatch import Dispatcher, Exchange
-from kafkalite.server.transport import Chunk, Transport
+from kafkalite.server.transport import Chunk, PeerClosed, Transport
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.framing import Framer
 
@@ -19,10 +23,6 @@ OUTPUT_MAX_BYTES = 256 * 1024
 
 TURN_MAX_MS = 10
 """A connection whose requests came together lets others have their turn after so long."""
-
-
-class PeerClosed(Exception):
-    """The client closed while its request was waiting."""
 
 
 class Connection:
@@ -51,7 +51,12 @@ class Connection:
         self._output_bytes = 0
         self._reserved_bytes = 0
         self._active_ms = context.services.clock.monotonic_ms()
+        self._turn_end_ms = 0
         self._sent_bytes = 0
+        self._parked: Exchange | None = None
+        """The request that waits for its answer; those behind it wait in the framer."""
+        self._is_done = False
+        self.buffer = framer.buffer
         self.is_busy = False
         """A request is waiting for its answer."""
 
@@ -94,83 +99,106 @@ class Connection:
         host, port = self._context.peer_address
         return f"{host}:{port} (client id {self._context.client_id!r})"
 
-    async def _serve(self) -> None:
+    def received(self, count: int) -> bool:
+        """Answer the requests that are complete with `count` more bytes; 0 is the end of them.
+
+        Returns:
+            Whether all that came is answered, in `take_output`, and more may be received. If not
+            the rest is the task's to do.
+        """
+        self._framer.received(count)
+        if not count:
+            self._is_done = True
+            return False
         context, clock = self._context, self._context.services.clock
-        next_frame, admit = self._framer.next_frame, self._dispatcher.admit
-        turn_end_ms = 0
-        while True:
-            frame = next_frame()
-            if frame is None:
+        context.now_ms = clock.wall_ms()
+        self._active_ms = clock.monotonic_ms()
+        self._turn_end_ms = self._active_ms + TURN_MAX_MS
+        return self._answer() and self._reserve_now()
+
+    def take_output(self) -> list[Chunk]:
+        """Return the answers gathered so far, and forget them."""
+        output, self._output, self._output_bytes = self._output, [], 0
+        return output
+
+    async def _serve(self) -> None:
+        """Wait for what `received` could not: then the transport may go on giving turns."""
+        while not self._is_done:
+            await self._transport.attend(self)
+            is_answered = False
+            while not (is_answered or self._is_done):
                 await self._flush()
-                if not await self._receive():
-                    return
-                context.now_ms = clock.wall_ms()
-                self._active_ms = clock.monotonic_ms()
-                turn_end_ms = self._active_ms + TURN_MAX_MS
-                continue
-            if clock.monotonic_ms() >= turn_end_ms:
-                await self._flush()
-                await trio.lowlevel.checkpoint()
-                turn_end_ms = clock.monotonic_ms() + TURN_MAX_MS
-            exchange = admit(frame, context)
+                if self._parked is None:
+                    await trio.lowlevel.checkpoint()  # others have their turn
+                else:
+                    await self._finish(self._parked)
+                if not self._reserve_now():
+                    await self._budget.reserve(self._framer.large_frame_bytes)
+                    self._reserved_bytes = self._framer.large_frame_bytes
+                self._turn_end_ms = self._context.services.clock.monotonic_ms() + TURN_MAX_MS
+                is_answered = self._answer()
+            await self._flush()
+
+    def _answer(self) -> bool:
+        """Answer requests in their order; False if more must be done than one turn allows."""
+        framer, dispatcher, context = self._framer, self._dispatcher, self._context
+        while (frame := framer.next_frame()) is not None:
+            exchange = dispatcher.admit(frame, context)
             if isinstance(exchange.result, Pending):
-                await self._flush()
-                await self._finish(exchange, exchange.result)
-                context.now_ms = clock.wall_ms()
-                self._active_ms = clock.monotonic_ms()
-            chunks = self._dispatcher.encode(exchange)
-            self._output += chunks
-            self._output_bytes += sum(map(len, chunks))
+                self._parked = exchange
+                return False
+            self._put(exchange)
+            if framer.is_empty:
+                return True
             if self._output_bytes >= OUTPUT_MAX_BYTES:
-                await self._flush()
+                return False
+            if context.services.clock.monotonic_ms() >= self._turn_end_ms:
+                return False
+        return True
+
+    def _put(self, exchange: Exchange) -> None:
+        chunks = self._dispatcher.encode(exchange)
+        self._output += chunks
+        self._output_bytes += sum(map(len, chunks))
 
     async def _flush(self) -> None:
         """Send the answers gathered so far."""
         if self._output:
-            output, self._output, self._output_bytes = self._output, [], 0
-            await self._transport.send(output)
+            await self._transport.send(self.take_output())
 
-    async def _receive(self) -> bool:
-        """Read more bytes into the framer; False when the client is done.
+    def _reserve_now(self) -> bool:
+        """Count the frame in progress against the budget; False if that must be waited for.
 
-        A frame with a buffer of its own counts against the budget from when its size is known
-        until the next is read, which is after its answer left. It counts whole from the beginning:
-        frames that wait for memory with half of them here could all wait for each other.
+        A frame with a buffer of its own counts from when its size is known until it is answered.
+        It counts whole from the beginning: frames that wait for memory with half of them here could
+        all wait for each other.
         """
-        framer = self._framer
-        wanted_bytes = framer.large_frame_bytes
-        if wanted_bytes != self._reserved_bytes:
-            self._budget.release(self._reserved_bytes)
-            self._reserved_bytes = 0
-            await self._budget.reserve(wanted_bytes)
-            self._reserved_bytes = wanted_bytes
-        count = await self._transport.receive_into(framer.buffer())
-        framer.received(count)
-        return count > 0
+        wanted_bytes = self._framer.large_frame_bytes
+        if wanted_bytes == self._reserved_bytes:
+            return True
+        self._budget.release(self._reserved_bytes)
+        self._reserved_bytes = 0
+        if not self._budget.reserve_now(wanted_bytes):
+            return False
+        self._reserved_bytes = wanted_bytes
+        return True
 
-    async def _finish(self, exchange: Exchange, pending: Pending) -> None:
+    async def _finish(self, exchange: Exchange) -> None:
         """Wait for a response, unless the client goes away first.
 
         Raises:
             PeerClosed: there is nobody to answer any more; the wait was cancelled.
         """
-        failure: Exception | None = None
         self.is_busy = True
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._watch_peer, nursery.cancel_scope)
-            try:
-                exchange.result = await pending.wait()
-            except Exception as error:
-                failure = error
-            nursery.cancel_scope.cancel()
-        self.is_busy = False
-        if isinstance(failure, AssertionError | CloseConnection):
-            raise failure
-        if failure is not None:
-            exchange.result = self._dispatcher.refuse(exchange, failure, self._context)
-        elif exchange.result is pending:
-            raise PeerClosed
-
-    async def _watch_peer(self, waiting: trio.CancelScope) -> None:
-        await self._transport.wait_peer_closed()
-        waiting.cancel()
+        try:
+            exchange.result = await self._transport.while_connected(exchange.result.wait)
+        except (AssertionError, CloseConnection, PeerClosed):
+            raise
+        except Exception as error:
+            exchange.result = self._dispatcher.refuse(exchange, error, self._context)
+        finally:
+            self.is_busy = False
+        self._parked = None
+        self._context.now_ms = self._context.services.clock.wall_ms()
+        self._active_ms = self._context.services.clock.monotonic_ms()
+        self._put(exchange)

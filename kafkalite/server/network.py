@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import trio
 
+from kafkalite.server.poller import HAS_EPOLL, Poller
 from kafkalite.server.transport import SocketTransport, Transport
 
 FREE_PORT_TRIALS = 20
@@ -95,7 +96,12 @@ class TcpNetwork:
         stream = await trio.open_tcp_stream(host, port)  # without Nagle's delay
         with suppress(OSError):
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return _transport(stream)
+        sock = _taken_over(stream)
+        try:
+            return SocketTransport(sock)
+        except OSError:
+            sock.close()
+            raise
 
 
 class TcpAcceptor:
@@ -109,8 +115,16 @@ class TcpAcceptor:
         self, serve: Serve, *, task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Call `serve` in a task of its own for each connection, until cancelled; then close."""
-        accept = partial(_accept, serve)
-        await trio.serve_listeners(accept, self._listeners, task_status=task_status)
+        poller = Poller() if HAS_EPOLL else None
+        accept = partial(_accept, serve, poller)
+        try:
+            async with trio.open_nursery() as nursery:
+                if poller is not None:
+                    nursery.start_soon(poller.run)
+                await trio.serve_listeners(accept, self._listeners, task_status=task_status)
+        finally:
+            if poller is not None:
+                poller.close()
 
     def close(self) -> None:
         """Stop listening; not needed after `run`."""
@@ -118,19 +132,17 @@ class TcpAcceptor:
             one.socket.close()
 
 
-async def _accept(serve: Serve, stream: trio.SocketStream) -> None:
+async def _accept(serve: Serve, poller: Poller | None, stream: trio.SocketStream) -> None:
+    sock = _taken_over(stream)
     try:
-        transport = _transport(stream)
+        transport = SocketTransport(sock) if poller is None else poller.add(sock)
     except OSError:  # gone before it was looked at
+        sock.close()
         return
     await serve(transport)
 
 
-def _transport(stream: trio.SocketStream) -> SocketTransport:
+def _taken_over(stream: trio.SocketStream) -> socket.socket:
+    """Return the socket of a stream, which is of no more use itself."""
     theirs = stream.socket
-    sock = socket.socket(theirs.family, theirs.type, theirs.proto, theirs.detach())
-    try:
-        return SocketTransport(sock)
-    except OSError:
-        sock.close()
-        raise
+    return socket.socket(theirs.family, theirs.type, theirs.proto, theirs.detach())

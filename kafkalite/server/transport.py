@@ -3,9 +3,9 @@
 import os
 import select
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
 import trio
 
@@ -28,6 +28,32 @@ POLLRDHUP = getattr(select, "POLLRDHUP", 0)
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
 TCP_NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 
+Answer = TypeVar("Answer")
+
+
+class PeerClosed(Exception):
+    """The client closed while its request was waiting."""
+
+
+class Served(Protocol):
+    """What a transport gives turns to: the connection behind it."""
+
+    def buffer(self) -> memoryview:
+        """Return where the next bytes go; never empty."""
+        ...
+
+    def received(self, count: int) -> bool:
+        """Work on the first `count` bytes of `buffer()`, without waiting; 0 is the end of them.
+
+        Returns:
+            Whether it is done with them, but for its output, and may be given more.
+        """
+        ...
+
+    def take_output(self) -> list[Chunk]:
+        """Return what is to be sent, and forget it."""
+        ...
+
 
 class Transport(Protocol):
     """What a connection needs of the network; simulated in tests."""
@@ -45,8 +71,20 @@ class Transport(Protocol):
         """Send all of `chunks` in order; raises OSError when the peer is gone or a file short."""
         ...
 
-    async def wait_peer_closed(self) -> None:
-        """Return when the peer has gone; what it sends meanwhile is left to be received."""
+    async def attend(self, served: Served) -> None:
+        """Receive for `served` and send its output, until it is not done with what it got.
+
+        Its output is sent only as long as it is done; the rest is left to the caller. What it
+        raises is raised here.
+        """
+        ...
+
+    async def while_connected(self, wait: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return what `wait` returns; what the peer sends meanwhile is left to be received.
+
+        Raises:
+            PeerClosed: the peer went away first, and `wait` was cancelled.
+        """
         ...
 
     def close(self) -> None:
@@ -54,7 +92,60 @@ class Transport(Protocol):
         ...
 
 
-class SocketTransport:
+class WaitingTransport:
+    """The part of a `Transport` that follows from the rest of it, by waiting in the caller's task.
+
+    For transports in memory, and for systems without epoll.
+    """
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        """Wait for bytes and put some into `buffer`; return how many, 0 when the peer is done."""
+        raise NotImplementedError
+
+    async def send(self, chunks: Sequence[Chunk]) -> None:
+        """Send all of `chunks` in order."""
+        raise NotImplementedError
+
+    async def wait_peer_closed(self) -> None:
+        """Return when the peer has gone; what it sends meanwhile is left to be received."""
+        raise NotImplementedError
+
+    async def attend(self, served: Served) -> None:
+        """Receive for `served` and send its output, until it is not done with what it got."""
+        while served.received(await self.receive_into(served.buffer())):
+            output = served.take_output()
+            if output:
+                await self.send(output)
+
+    async def while_connected(self, wait: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return what `wait` returns.
+
+        Raises:
+            PeerClosed: the peer went away first, and `wait` was cancelled.
+        """
+        outcome: Answer | None = None
+        failure: Exception | None = None
+        is_done = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._cancel_when_closed, nursery.cancel_scope)
+            try:
+                outcome = await wait()
+                is_done = True
+            except Exception as error:
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        if not is_done:
+            raise PeerClosed
+        return cast("Answer", outcome)
+
+    async def _cancel_when_closed(self, waiting: trio.CancelScope) -> None:
+        await self.wait_peer_closed()
+        waiting.cancel()
+
+
+class SocketTransport(WaitingTransport):
     """A TCP connection: non-blocking system calls first, waiting only where they would block."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -67,6 +158,8 @@ class SocketTransport:
         self.local_address: tuple[str, int] = sock.getsockname()[:2]
         self.peer_address: tuple[str, int] = sock.getpeername()[:2]
         self.sent_bytes = 0
+        self._sending: Iterator[None] | None = None
+        """The rest of what is being sent, while the kernel takes no more of it."""
 
     async def receive_into(self, buffer: memoryview) -> int:
         """Wait for bytes and put some into `buffer`; return how many, 0 when the peer is done.
@@ -88,25 +181,8 @@ class SocketTransport:
             OSError: the peer is gone, or a file is shorter than its region said: half an answer
                 went out and the connection is of no more use.
         """
-        small: list[bytes | bytearray | memoryview] = []
-        small_bytes = 0
-        for chunk in chunks:
-            size = len(chunk)
-            is_large_region = isinstance(chunk, FileRegion) and size >= SENDFILE_MIN_BYTES
-            if small and (is_large_region or small_bytes + size > GATHER_MAX_BYTES):
-                await self._send_bytes(b"".join(small), MSG_MORE)
-                small.clear()
-                small_bytes = 0
-            if not isinstance(chunk, FileRegion):
-                small.append(chunk)
-            elif is_large_region:
-                await self._send_file(chunk)
-                continue
-            else:
-                small.append(chunk.read())
-            small_bytes += size
-        if small:
-            await self._send_bytes(small[0] if len(small) == 1 else b"".join(small), 0)
+        if not self._send_now(chunks):
+            await self._drain()
 
     async def wait_peer_closed(self) -> None:
         """Return when the peer has gone; what it sends meanwhile is left to be received.
@@ -138,20 +214,60 @@ class SocketTransport:
         trio.lowlevel.notify_closing(self._socket)
         self._socket.close()
 
-    async def _send_bytes(self, data: bytes | bytearray | memoryview, flags: int) -> None:
+    def _send_now(self, chunks: Sequence[Chunk]) -> bool:
+        """Send what the kernel takes at once; False if some is left for `_drain`."""
+        assert self._sending is None
+        self._sending = self._send_steps(chunks)
+        return self._go_on()
+
+    async def _drain(self) -> None:
+        while self._sending is not None:
+            await trio.lowlevel.wait_writable(self._socket)
+            self._go_on()
+
+    def _go_on(self) -> bool:
+        assert self._sending is not None
+        for _ in self._sending:
+            return False
+        self._sending = None
+        return True
+
+    def _send_steps(self, chunks: Sequence[Chunk]) -> Iterator[None]:
+        """Send, and yield wherever the kernel must first be waited for."""
+        small: list[bytes | bytearray | memoryview] = []
+        small_bytes = 0
+        for chunk in chunks:
+            size = len(chunk)
+            is_large_region = isinstance(chunk, FileRegion) and size >= SENDFILE_MIN_BYTES
+            if small and (is_large_region or small_bytes + size > GATHER_MAX_BYTES):
+                yield from self._send_bytes(b"".join(small), MSG_MORE)
+                small.clear()
+                small_bytes = 0
+            if not isinstance(chunk, FileRegion):
+                small.append(chunk)
+            elif is_large_region:
+                yield from self._send_file(chunk)
+                continue
+            else:
+                small.append(chunk.read())
+            small_bytes += size
+        if small:
+            yield from self._send_bytes(small[0] if len(small) == 1 else b"".join(small), 0)
+
+    def _send_bytes(self, data: bytes | bytearray | memoryview, flags: int) -> Iterator[None]:
         sock = self._socket
         while True:
             try:
                 sent = sock.send(data, flags)
             except (BlockingIOError, InterruptedError):
-                await trio.lowlevel.wait_writable(sock)
+                yield
                 continue
             self.sent_bytes += sent
             if sent == len(data):
                 return
             data = memoryview(data)[sent:]
 
-    async def _send_file(self, region: FileRegion) -> None:
+    def _send_file(self, region: FileRegion) -> Iterator[None]:
         sock = self._socket
         source, target = region.fileno(), sock.fileno()
         position, remaining = region.position, len(region)
@@ -159,7 +275,7 @@ class SocketTransport:
             try:
                 sent = os.sendfile(target, source, position, remaining)
             except (BlockingIOError, InterruptedError):
-                await trio.lowlevel.wait_writable(sock)
+                yield
                 continue
             if not sent:
                 raise OSError(f"{region} ends {remaining} bytes early")

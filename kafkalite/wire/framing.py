@@ -46,6 +46,11 @@ class Framer:
         return 0 if self._own is None else self._own_size
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing is here of a frame that was not given out."""
+        return self._start == self._end and self._own is None
+
+    @property
     def held_bytes(self) -> int:
         """Memory of the frame in progress, if it has a buffer of its own; else 0."""
         return 0 if self._own is None else len(self._own)

@@ -12,6 +12,7 @@ from kafkalite.server import connection
 from kafkalite.server.budget import MemoryBudget
 from kafkalite.server.connection import TURN_MAX_MS, Connection
 from kafkalite.server.dispatch import Dispatcher
+from kafkalite.server.transport import WaitingTransport
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.framing import Framer
 from kafkalite.wire.header import decode_response_header, encode_request_header
@@ -21,7 +22,7 @@ from kafkalite.wire.messages.heartbeat import HEARTBEAT, HeartbeatRequest, Heart
 MAX_FRAME_BYTES = 1_000_000
 
 
-class MemoryTransport:
+class MemoryTransport(WaitingTransport):
     """The client's side as lists: what it sent is put in, what it gets is kept."""
 
     local_address = ("127.0.0.1", 9092)

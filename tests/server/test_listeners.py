@@ -9,6 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from kafkalite.api import HANDLERS
 from kafkalite.config_listeners import Listener
+from kafkalite.server import network
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.listeners import BindError, ConnectionServer
 from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersionsRequest
@@ -44,8 +45,10 @@ class TrioClock:
     wall_ms = monotonic_ms
 
 
-@pytest.fixture
-async def make_server():
+@pytest.fixture(params=[True, False], ids=["epoll", "no epoll"])
+async def make_server(request, monkeypatch):
+    monkeypatch.setattr(network, "HAS_EPOLL", network.HAS_EPOLL and request.param)
+
     def make(**settings):
         disconnected = []
         services = SimpleNamespace(

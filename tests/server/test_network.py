@@ -52,5 +52,5 @@ async def test_nobody_answers_where_nobody_listens():
 async def test_client_that_is_gone_before_it_is_looked_at_is_no_trouble():
     """Not connected at all: it has no peer, as one whose peer has reset it."""
     served = []
-    await _accept(served.append, SimpleNamespace(socket=trio.socket.socket()))
+    await _accept(served.append, None, SimpleNamespace(socket=trio.socket.socket()))
     assert served == []

@@ -142,3 +142,18 @@ def test_misuse_is_a_bug():
         framer.received(len(space))
     with pytest.raises(AssertionError, match="frames must be taken"):
         framer.buffer()
+
+
+def test_it_is_empty_when_nothing_is_left_of_a_frame_to_come():
+    framer = Framer(1_000_000)
+    assert framer.is_empty
+    for data, empty in (((3).to_bytes(4, "big") + b"abc", True), (b"\0", False)):
+        framer.buffer()[: len(data)] = data
+        framer.received(len(data))
+        framer.next_frame()
+        assert framer.is_empty == empty
+    framer = Framer(1_000_000)
+    framer.buffer()[:4] = (900_000).to_bytes(4, "big")
+    framer.received(4)
+    assert framer.next_frame() is None
+    assert not framer.is_empty

@@ -1,0 +1,175 @@
+"""Clients' sockets, served together by one task: those that have something, in one pass.
+
+A task that waits for its own socket costs an `epoll_ctl`, a task switch, and a wake-up of the
+client for each request. Here the kernel is asked once which sockets have something; each connection
+then takes its turn by a plain call, and all answers are sent when all have been served. A
+connection's own task runs only for what cannot be completed in a turn (decision 0031).
+"""
+
+import select
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import trio
+
+from kafkalite.server.transport import PeerClosed, Served, SocketTransport
+
+PASS_MAX_CONNECTIONS = 64
+"""Turns in one pass; bounds what waits to be sent. The kernel goes round, so all get theirs."""
+
+TURNS_MAX_S = 0.002
+"""For so long sockets that have something are looked for again and again; then all other tasks have
+their turn. Who had none is ready still."""
+
+HAS_EPOLL = hasattr(select, "epoll")
+
+Answer = TypeVar("Answer")
+
+
+class Poller:
+    """The sockets of one listener in an epoll object of their own, which trio waits for."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._transports: dict[int, PolledTransport] = {}
+
+    def add(self, sock: socket.socket) -> "PolledTransport":
+        """Look after a connected socket from now on until its transport is closed.
+
+        Raises:
+            OSError: it is not connected any more.
+        """
+        transport = PolledTransport(sock, self._epoll, self._transports)
+        self._epoll.register(sock, RESTING)
+        self._transports[sock.fileno()] = transport
+        return transport
+
+    async def run(self) -> None:
+        """Give turns until cancelled."""
+        while True:
+            await trio.lowlevel.wait_readable(self._epoll.fileno())
+            end = time.monotonic() + TURNS_MAX_S
+            while self._serve_ready(end):
+                pass
+
+    def close(self) -> None:
+        """Give the kernel's part back, when all transports are closed."""
+        self._epoll.close()
+
+    def _serve_ready(self, end: float) -> bool:
+        """Give a turn to each connection that has received something, then send the answers.
+
+        Returns:
+            Whether it is worth while to look again: clients answer answers.
+        """
+        transports = self._transports
+        answering = []
+        is_over = False
+        for fd, _ in self._epoll.poll(0, PASS_MAX_CONNECTIONS):
+            transport = transports[fd]
+            if transport.take_turn():
+                answering.append(transport)
+            if time.monotonic() >= end:
+                is_over = True
+                break
+        for transport in answering:
+            transport.answer()
+        return not is_over and bool(answering)
+
+
+ATTENDED = getattr(select, "EPOLLIN", 0)
+
+RESTING = getattr(select, "EPOLLRDHUP", 0) | getattr(select, "EPOLLONESHOT", 0)
+"""While a connection's task is at work, only the end of its stream matters, and that once."""
+
+
+class PolledTransport(SocketTransport):
+    """A socket whose turns come from a `Poller`."""
+
+    def __init__(
+        self, sock: socket.socket, epoll: "select.epoll", others: "dict[int, PolledTransport]"
+    ) -> None:
+        super().__init__(sock)
+        self._epoll = epoll
+        self._others = others
+        self._served: Served | None = None
+        self._stopped = trio.Event()
+        self._failure: Exception | None = None
+        self._is_hung_up = False
+        self._waiting: trio.CancelScope | None = None
+
+    async def attend(self, served: Served) -> None:
+        """Give `served` its turns until one cannot be completed; raise what it raises."""
+        while True:
+            self._served = served
+            self._stopped = trio.Event()
+            self._epoll.modify(self._socket, ATTENDED)
+            try:
+                await self._stopped.wait()
+            finally:
+                if self._served is not None:
+                    self._stop()
+            if self._failure is not None:
+                raise self._failure
+            if self._sending is None:
+                return
+            await self._drain()
+
+    async def while_connected(self, wait: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return what `wait` returns.
+
+        Raises:
+            PeerClosed: the peer went away first, perhaps behind unread bytes; `wait` was cancelled.
+        """
+        with trio.CancelScope() as self._waiting:
+            if self._is_hung_up:
+                self._waiting.cancel()
+            return await wait()
+        raise PeerClosed
+
+    def take_turn(self) -> bool:
+        """Let the connection receive and work; True if it has answers that are to be sent."""
+        served = self._served
+        if served is None:
+            self._is_hung_up = True
+            if self._waiting is not None:
+                self._waiting.cancel()
+            return False
+        try:
+            count = self._socket.recv_into(served.buffer())
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError as error:
+            self._stop(error)
+            return False
+        try:
+            if served.received(count):
+                return True
+            self._stop()
+        except Exception as error:
+            self._stop(error)
+        return False
+
+    def answer(self) -> None:
+        """Send what the connection made in its turn; its task sends what is left over."""
+        assert self._served is not None
+        try:
+            if not self._send_now(self._served.take_output()):
+                self._stop()
+        except Exception as error:
+            self._stop(error)
+
+    def close(self) -> None:
+        """Close at once; waiting calls end with an error."""
+        if self._others.pop(self._socket.fileno(), None) is not None:
+            self._epoll.unregister(self._socket)
+        super().close()
+
+    def _stop(self, failure: Exception | None = None) -> None:
+        """Give no more turns, and let the task go on."""
+        self._failure = failure
+        self._served = None
+        self._epoll.modify(self._socket, RESTING)
+        self._stopped.set()
