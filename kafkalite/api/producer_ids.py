@@ -16,6 +16,7 @@ from kafkalite.api.transactions import (
     FIRST_INIT_WITH_PRODUCER_FENCED,
     init_producer,
     known_code,
+    new_producer_id,
 )
 from kafkalite.txn.transactions import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -53,7 +54,7 @@ def refuse(
 
 
 async def _allocate(context: RequestContext) -> InitProducerIdResponse:
-    producer_id = await context.services.metadata.allocate_producer_id()
+    producer_id = await new_producer_id(context)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 

@@ -106,8 +106,25 @@ async def _answer_later(
             answer = await answer.wait()
         if answer is not PRODUCER_ID_NEEDED:
             return convert(answer)
-        event.new_producer_id = await context.services.metadata.allocate_producer_id()
+        event.new_producer_id = await new_producer_id(context)
         answer = context.services.transactions.ask(event.transactional_id, event)
+
+
+async def new_producer_id(context: RequestContext) -> int:
+    """Return a producer id that was never used; the next block may have to come from elsewhere.
+
+    Raises:
+        KafkaError: COORDINATOR_LOAD_IN_PROGRESS, as Kafka says it while it has none: every client
+            asks again then. KAFKA_STORAGE_ERROR, this broker cannot store that it gave one.
+    """
+    try:
+        return await context.services.metadata.allocate_producer_id()
+    except KafkaError as error:
+        if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+            raise
+        raise KafkaError(
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"there are no producer ids now: {error}"
+        ) from error
 
 
 # --- InitProducerId ------------------------------------------------------------------------------

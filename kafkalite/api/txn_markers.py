@@ -5,6 +5,7 @@ transaction that nobody coordinates any more. v2: the protocol that the transact
 (KIP-1228).
 """
 
+from dataclasses import dataclass
 from functools import partial
 
 import trio
@@ -12,8 +13,8 @@ import trio
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.isr.partition import Partition
-from kafkalite.txn.markers import Marker
 from kafkalite.txn.transactions import ProducerIdentity
+from kafkalite.txn.writer import Marker
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.write_txn_markers import (
@@ -35,8 +36,29 @@ COORDINATOR_CODES = frozenset(
 )
 """What a group's coordinator may answer; who sends markers expects what a leader says instead."""
 
-Waiting = list[tuple[Partition, int, WritableTxnMarkerPartitionResult]]
-"""Markers that are appended: partition, offset that its high watermark has to reach, answer."""
+
+@dataclass(slots=True)
+class _Appended:
+    """A marker in a log, until all replicas have it."""
+
+    partition: Partition
+    leader_epoch: int
+    end_offset: int
+    answer: WritableTxnMarkerPartitionResult
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another leader may have cut it off."""
+        partition = self.partition
+        return not partition.is_leader or partition.leader_epoch != self.leader_epoch
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing left to wait for."""
+        return self.is_lost or self.partition.high_watermark >= self.end_offset
+
+
+Waiting = list[_Appended]
 
 
 def admit(
@@ -47,7 +69,7 @@ def admit(
     response = WriteTxnMarkersResponse(
         markers=[_write(marker, waiting, context) for marker in request.markers]
     )
-    if _are_replicated(waiting):
+    if all(marker.is_settled for marker in waiting):
         return response
     return Pending(partial(_wait, response, waiting, context))
 
@@ -109,15 +131,12 @@ def _append(
     markers = context.services.transactions.markers
     try:
         end_offset = markers.write(topic_partition, marker)
-        waiting.append((markers.partition(topic_partition), end_offset, answer))
+        partition = markers.partition(topic_partition)
+        waiting.append(_Appended(partition, partition.leader_epoch, end_offset, answer))
     except KafkaError as error:
         is_coordinators = error.code in COORDINATOR_CODES
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER if is_coordinators else error.code
         answer.error_code = code
-
-
-def _are_replicated(waiting: Waiting) -> bool:
-    return all(partition.high_watermark >= end for partition, end, _ in waiting)
 
 
 async def _wait(
@@ -129,20 +148,22 @@ async def _wait(
     def on_progress() -> None:
         moved.set()
 
-    for partition, _, _ in waiting:
-        partition.watch(on_progress)
+    for marker in waiting:
+        marker.partition.watch(on_progress)
     try:
         with trio.move_on_after(context.services.config.int("request.timeout.ms") / 1000):
-            while not _are_replicated(waiting):
+            while not all(marker.is_settled for marker in waiting):
                 await moved.wait()
                 moved = trio.Event()
     finally:
-        for partition, _, _ in waiting:
-            partition.unwatch(on_progress)
-    for partition, end, answer in waiting:
-        if partition.high_watermark < end:
-            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        for marker in waiting:
+            marker.partition.unwatch(on_progress)
+    for marker in waiting:
+        if marker.is_lost:
+            marker.answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif not marker.is_settled:
+            marker.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
     return response
 
 
-HANDLERS = (Handler(WRITE_TXN_MARKERS, admit, refuse),)
+HANDLERS = (Handler(WRITE_TXN_MARKERS, admit, refuse, between_brokers=True),)

@@ -12,8 +12,10 @@ from kafkalite.api.coordinated import ask_group, client_code, converted, respond
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.api.transactions import offsets_partition
 from kafkalite.api.verification import LaterRefusals, Refusals, is_in_transaction, refusals
+from kafkalite.coordinator.runtime import CLIENT_ERRORS
 from kafkalite.group.commit import CommitOffsetsInTransaction
 from kafkalite.txn.transactions import ProducerIdentity
+from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.txn_offset_commit import (
     TXN_OFFSET_COMMIT,
@@ -64,8 +66,14 @@ async def _commit_later(
 def _check_group_is_part(
     request: TxnOffsetCommitRequest, context: RequestContext
 ) -> Refusals | LaterRefusals:
-    """Return whether the group's partition is refused: it is not part of the transaction."""
+    """Return whether the group's partition is refused: it is not part of the transaction.
+
+    Raises:
+        KafkaError: the group is coordinated elsewhere. A partition that is not written to here
+            must not become part of the transaction here.
+    """
     offsets = offsets_partition(request.group_id, context)
+    context.services.groups.check(CONSUMER_OFFSETS_TOPIC, request.group_id)
     producer = ProducerIdentity(request.producer_id, request.producer_epoch)
     partition = context.services.replicas.find(offsets)
     if partition is not None and is_in_transaction(partition, producer):
@@ -82,7 +90,8 @@ def _check_group_is_part(
 
 def _commit(request: TxnOffsetCommitRequest, refused: Refusals, context: RequestContext) -> Any:
     for error in refused.values():
-        raise error
+        # The client asks about its group, and knows the codes of that (rule 148).
+        raise KafkaError(CLIENT_ERRORS.get(error.code, error.code), error.message)
     image = context.services.metadata.image
     known = []
     unknown = []

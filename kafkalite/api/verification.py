@@ -4,7 +4,8 @@ Asked before the first record of a transaction on each partition: a record that 
 knows of would hold up readers for ever, because nothing would ever end it. Clients of the first
 protocol have added their partitions, and are checked; those of the second add them by writing.
 
-The coordinator is asked directly, without a task switch.
+A coordinator of this broker is asked directly, without a task switch; another one over the
+network. An answer that took time counts only if no transaction ended meanwhile.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from kafkalite.api.context import RequestContext
 from kafkalite.coordinator.slot import Parked
+from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.events import AddPartitions, VerifyPartitions
+from kafkalite.txn.questions import RemoteAnswer
 from kafkalite.txn.transactions import V2, ProducerIdentity
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -82,20 +85,29 @@ class _Question:
 
 
 class LaterRefusals:
-    """Refusals that wait for the coordinator's log to be replicated."""
+    """Refusals that wait for the coordinator: for its log to be replicated, or for the network."""
 
-    __slots__ = ("_parked", "_question")
+    __slots__ = ("_answer", "_guard", "_guards", "_question")
 
-    def __init__(self, parked: Parked, question: _Question) -> None:
-        self._parked = parked
+    def __init__(
+        self,
+        answer: Parked | RemoteAnswer,
+        question: _Question,
+        producer: ProducerIdentity,
+        transactions: TransactionCoordinator,
+    ) -> None:
+        self._answer = answer
         self._question = question
+        self._guards = transactions.guards
+        self._guard = self._guards.take(producer.producer_id, question.partitions)
 
     async def wait(self) -> Refusals:
         """Return them."""
         try:
-            return self._question.answered(await self._parked.wait())
+            refused = self._question.answered(await self._answer.wait())
         except KafkaError as error:
             return self._question.refused(error)
+        return {**self._guards.broken(self._guard), **refused}
 
 
 def refusals(
@@ -128,11 +140,11 @@ def refusals(
         return {}
 
     try:
-        answer = context.services.transactions.ask(transactional_id, event)
+        answer = context.services.transactions.vouch(transactional_id, event)
     except KafkaError as error:
         return question.refused(error)
-    if isinstance(answer, Parked):
-        return LaterRefusals(answer, question)
+    if isinstance(answer, Parked | RemoteAnswer):
+        return LaterRefusals(answer, question, producer, context.services.transactions)
     return question.answered(answer)
 
 

@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
@@ -49,6 +49,14 @@ are. Clients act on the codes of coordinators, not on those of a partition they 
 def _ignore(effect: object) -> None:
     """Perform nothing."""
     del effect
+
+
+class Place(NamedTuple):
+    """Where the shard of a key is."""
+
+    topic_partition: TopicPartition
+    is_here: bool
+    """Whether this broker has it, ready or not."""
 
 
 @dataclass(slots=True, eq=False)
@@ -117,13 +125,13 @@ class CoordinatorRuntime:
         """
         self._slot(topic, key)
 
-    def place_of(self, topic: str, key: str) -> tuple[TopicPartition, bool] | None:
-        """Return the partition of `key`, and whether its shard is here; None without a topic."""
+    def place_of(self, topic: str, key: str) -> Place | None:
+        """Return where the shard of `key` is; None while there is no such topic."""
         count = self._partition_counts[topic]
         if not count:
             return None
         index = partition_for(key, count)
-        return TopicPartition(topic, index), index in self._slots[topic]
+        return Place(TopicPartition(topic, index), index in self._slots[topic])
 
     def handle_all(self, topic: str, event: object) -> list[Any]:
         """Have each shard of a topic that is led here decide about an event.

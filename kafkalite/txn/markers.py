@@ -1,13 +1,14 @@
 """Delivers the markers that end transactions to the leaders of their partitions (rules 110-112).
 
-Partitions of this broker are written to directly, without a task switch: the same code answers
-WriteTxnMarkers. What cannot be written yet is tried again until it can, and a coordinator that
-finds a prepared transaction in its log has all markers written again, so that nothing is forgotten.
+Partitions of this broker are written to directly, without a task switch; others by WriteTxnMarkers,
+all that is for one broker together. What cannot be written yet is tried again until it can, where
+the metadata says by then, and a coordinator that finds a prepared transaction in its log has all
+markers written again, so that nothing is forgotten.
 """
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import trio
@@ -15,141 +16,66 @@ import trio
 from kafkalite.clock import Clock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.coordinator.slot import Parked
-from kafkalite.isr.partition import Partition
-from kafkalite.log.validate import AppendOrigin
+from kafkalite.meta.peers import Peers
 from kafkalite.txn.events import MarkersWritten, SendMarkers
-from kafkalite.txn.put_off import PutOff
-from kafkalite.txn.transactions import EPOCH_MAX, V2, ProducerIdentity
-from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
+from kafkalite.txn.guards import FindPartition
+from kafkalite.txn.outbox import Outbox
+from kafkalite.txn.writer import Marker, MarkerWriter
+from kafkalite.types import TRANSACTION_STATE_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.records import control_batch
+from kafkalite.wire.messages.write_txn_markers import (
+    WRITE_TXN_MARKERS,
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 logger = logging.getLogger("kafkalite.txn")
 
 RETRY_MS = 100
 """Between two attempts to write a marker that was refused."""
 
-FindPartition = Callable[[TopicPartition], Partition | None]
+LANE = "markers"
+"""A lane of their own: the leader answers when its followers have them, which may take long."""
+
+LeaderOf = Callable[[TopicPartition], int | None]
 
 
-@dataclass(slots=True)
-class Marker:
-    """The end of one transaction, as every partition of it is told."""
+@dataclass(slots=True, frozen=True)
+class _Written:
+    """A marker in a log of this broker, which counts once the high watermark is at `end_offset`."""
 
-    producer: ProducerIdentity
-    coordinator_epoch: int
-    committed: bool
-    client_version: int
+    end_offset: int
+    leader_epoch: int
 
 
-class MarkerWriter:
-    """Appends markers to partitions that this broker leads."""
+@dataclass(slots=True, eq=False)
+class _Errand:
+    """One marker that another broker was asked to write, or is to be."""
 
-    def __init__(
-        self,
-        runtime: CoordinatorRuntime,
-        find_partition: FindPartition,
-        clock: Clock,
-        put_off: PutOff,
-    ) -> None:
-        self._runtime = runtime
-        self._put_off = put_off
-        self._find_partition = find_partition
-        self._clock = clock
-
-    def partition(self, topic_partition: TopicPartition) -> Partition:
-        """Return a partition that is led here.
-
-        Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
-        """
-        partition = self._find_partition(topic_partition)
-        if partition is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic_partition} is not on this broker"
-            )
-        return partition
-
-    def write(self, topic_partition: TopicPartition, marker: Marker) -> int:
-        """Append a marker; return the offset (exclusive) that the high watermark has to reach.
-
-        Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED (rule 112), or what
-                the partition or its coordinator answers.
-        """
-        partition = self.partition(topic_partition)
-        _check_is_of_this_transaction(partition, marker)
-        producer_id, producer_epoch = marker.producer
-        self._put_off.forget(topic_partition, producer_id)
-        if topic_partition.topic == CONSUMER_OFFSETS_TOPIC:
-            return self._runtime.end_transaction(
-                topic_partition,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                coordinator_epoch=marker.coordinator_epoch,
-                committed=marker.committed,
-            )
-        now_ms = self._clock.wall_ms()
-        batch = control_batch(
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            coordinator_epoch=marker.coordinator_epoch,
-            is_commit=marker.committed,
-            timestamp_ms=now_ms,
-        )
-        info = partition.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
-        return info.last_offset + 1
-
-    def is_written(self, topic_partition: TopicPartition, marker: Marker) -> bool:
-        """Whether a partition needs no marker because it had it before, or had nothing to end."""
-        partition = self._find_partition(topic_partition)
-        if partition is None:
-            return False
-        producer = partition.log.producers.get(marker.producer.producer_id)
-        return (
-            producer is not None
-            and producer.epoch >= marker.producer.producer_epoch
-            and producer.transaction_first_offset < 0
-        )
-
-
-def _check_is_of_this_transaction(partition: Partition, marker: Marker) -> None:
-    """Refuse a marker that came so late that it would end the next transaction (KIP-1228).
-
-    In V2 a marker has the epoch after that of the records it is for. Only where the epochs have
-    run out it may have the same.
-
-    Raises:
-        KafkaError: INVALID_PRODUCER_EPOCH.
-    """
-    if marker.client_version < V2:
-        return
-    producer_id, producer_epoch = marker.producer
-    producer = partition.log.producers.get(producer_id)
-    if (
-        producer is not None
-        and producer.transaction_first_offset >= 0
-        and producer.epoch == producer_epoch != EPOCH_MAX
-    ):
-        raise KafkaError(
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"{partition.topic_partition}: the marker of producer {producer_id} at epoch "
-            f"{producer_epoch} is for a transaction before the open one",
-        )
+    delivery: "_Delivery"
+    topic_partition: TopicPartition
+    broker_id: int
+    coordinator_epoch: int = -1
+    """Of the request, once it is sent."""
+    rests_until_ms: int | None = None
+    """Set when it failed: when to think of another."""
 
 
 class _Delivery:
     """The markers of one transaction that are not known to be written.
 
-    `remaining` has, by partition, the offset that its high watermark must reach; None before the
-    marker is appended.
+    `remaining` has a partition's marker if it is in the log here, None if it is not yet; `errands`
+    has those that others see to.
     """
 
-    __slots__ = ("markers", "remaining")
+    __slots__ = ("errands", "markers", "remaining")
 
     def __init__(self, markers: SendMarkers) -> None:
         self.markers = markers
-        self.remaining: dict[TopicPartition, int | None] = dict.fromkeys(markers.partitions)
+        self.remaining: dict[TopicPartition, _Written | None] = dict.fromkeys(markers.partitions)
+        self.errands: dict[TopicPartition, _Errand] = {}
 
 
 class MarkerSender:
@@ -159,22 +85,38 @@ class MarkerSender:
         self,
         runtime: CoordinatorRuntime,
         writer: MarkerWriter,
+        clock: Clock,
         *,
         find_partition: FindPartition,
         exists: Callable[[TopicPartition], bool],
+        broker_id: int,
+        leader_of: LeaderOf,
+        peers: Peers | None,
+        request_timeout_ms: int,
     ) -> None:
         """Make a sender.
 
         Args:
             runtime: of the transaction coordinators.
             writer: for partitions of this broker.
+            clock: for the time between attempts.
             find_partition: returns a partition that this broker leads.
             exists: whether the cluster has a partition at all.
+            broker_id: of this broker.
+            leader_of: returns the broker that leads a partition.
+            peers: the other brokers, if there may be any.
+            request_timeout_ms: how long they may take.
         """
         self._runtime = runtime
         self._writer = writer
+        self._clock = clock
         self._find_partition = find_partition
         self._exists = exists
+        self._broker_id = broker_id
+        self._leader_of = leader_of
+        self._peers = peers
+        self._request_timeout_ms = request_timeout_ms
+        self._outbox: Outbox[_Errand] = Outbox(self._send)
         self._new: deque[_Delivery] = deque()
         self._waiting: dict[tuple[int, str], _Delivery] = {}
         self._wakeup = trio.Event()
@@ -208,16 +150,21 @@ class MarkerSender:
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         """Deliver what nobody waits for, and what did not succeed at once, until cancelled."""
-        task_status.started()
-        while True:
-            self._wakeup = trio.Event()
-            self.deliver()
-            for key, delivery in [*self._waiting.items()]:
-                if self._is_done(delivery) and self._waiting.get(key) is delivery:
-                    del self._waiting[key]
-            patience = RETRY_MS / 1000 if self._waiting else float("inf")
-            with trio.move_on_after(patience):
-                await self._wakeup.wait()
+        async with trio.open_nursery() as nursery:
+            if self._peers is not None:
+                nursery.start_soon(self._outbox.run)
+            task_status.started()
+            while True:
+                self._wakeup = trio.Event()
+                self.deliver()
+                for key, delivery in [*self._waiting.items()]:
+                    if self._is_done(delivery) and self._waiting.get(key) is delivery:
+                        del self._waiting[key]
+                patience = RETRY_MS / 1000 if self._waiting else float("inf")
+                with trio.move_on_after(patience):
+                    await self._wakeup.wait()
+
+    # --- Here -----------------------------------------------------------------------------------
 
     def _is_done(self, delivery: _Delivery) -> bool:
         """Write what can be written; return whether nothing is left to be done."""
@@ -249,20 +196,28 @@ class MarkerSender:
         Raises:
             KafkaError: TRANSACTION_COORDINATOR_FENCED.
         """
-        end_offset = delivery.remaining[topic_partition]
-        was_written = end_offset is not None
-        if end_offset is None:
-            if delivery.markers.is_again and self._writer.is_written(topic_partition, marker):
-                return True
-            try:
-                end_offset = self._writer.write(topic_partition, marker)
-            except KafkaError as error:
-                return self._is_settled(topic_partition, error, delivery)
-            delivery.remaining[topic_partition] = end_offset
         partition = self._find_partition(topic_partition)
         if partition is None:
-            return True
-        if partition.high_watermark < end_offset:
+            delivery.remaining[topic_partition] = None  # what was written may be cut off
+            if not self._exists(topic_partition):
+                return True  # deleted, with all that was part of the transaction
+            self._entrust(topic_partition, delivery)
+            return False
+        written = delivery.remaining[topic_partition]
+        was_written = written is not None
+        if written is None or written.leader_epoch != partition.leader_epoch:
+            may_be_there = was_written or delivery.markers.is_again
+            if may_be_there and self._writer.is_written(topic_partition, marker):
+                end_offset = partition.log_end_offset
+            else:
+                try:
+                    end_offset = self._writer.write(topic_partition, marker)
+                except KafkaError as error:
+                    delivery.remaining[topic_partition] = None
+                    return self._is_settled(topic_partition, error, delivery)
+            written = _Written(end_offset, partition.leader_epoch)
+            delivery.remaining[topic_partition] = written
+        if partition.high_watermark < written.end_offset:
             partition.watch(self._on_progress)
             return False
         if was_written:
@@ -280,7 +235,7 @@ class MarkerSender:
             logger.info("%s has a later marker already: %s", topic_partition, error)
             return True
         if not self._exists(topic_partition):
-            return True  # deleted, with all that was part of the transaction
+            return True
         logger.info(
             "marker of %s for %s is tried again: %s",
             delivery.markers.transactional_id,
@@ -300,3 +255,128 @@ class MarkerSender:
         )
         if isinstance(answer, Parked):
             answer.forget()
+
+    # --- Elsewhere ------------------------------------------------------------------------------
+
+    def _entrust(self, topic_partition: TopicPartition, delivery: _Delivery) -> None:
+        """Have the leader of a partition write its marker, unless it is about to."""
+        if self._peers is None:
+            return
+        leader = self._leader_of(topic_partition)
+        errand = delivery.errands.get(topic_partition)
+        if errand is not None:
+            is_under_way = errand.rests_until_ms is None and errand.broker_id == leader
+            if is_under_way or (errand.rests_until_ms or 0) > self._clock.monotonic_ms():
+                return
+            del delivery.errands[topic_partition]
+        if leader is None or leader == self._broker_id:
+            return  # there is none now, or its log is being opened
+        errand = _Errand(delivery, topic_partition, leader)
+        delivery.errands[topic_partition] = errand
+        self._outbox.add(leader, errand)
+
+    async def _send(self, broker_id: int, errands: list[_Errand]) -> None:
+        """Ask a broker to write markers, and take note of what it says of each."""
+        assert self._peers is not None
+        failure: KafkaError | None = None
+        codes: dict[tuple[int, TopicPartition], ErrorCode] = {}
+        errands = [errand for errand in errands if self._is_wanted(errand)]
+        try:
+            requests = _gather(errands)
+            if requests:
+                response = await self._peers.request(
+                    broker_id,
+                    WRITE_TXN_MARKERS,
+                    WriteTxnMarkersRequest(markers=[marker for marker, _ in requests]),
+                    timeout_ms=self._request_timeout_ms,
+                    lane=LANE,
+                )
+                codes = _codes_of(requests, response)
+        except KafkaError as error:
+            failure = error
+        finally:
+            for errand in errands:
+                code = codes.get((id(errand.delivery), errand.topic_partition))
+                self._settle(errand, KafkaError(code) if code is not None else failure)
+            self._wakeup.set()
+
+    def _is_wanted(self, errand: _Errand) -> bool:
+        """Whether an errand is still to be done; it is then made out for this reign."""
+        markers = errand.delivery.markers
+        shard = self._find_partition(TopicPartition(TRANSACTION_STATE_TOPIC, markers.shard))
+        if shard is None or errand.delivery.errands.get(errand.topic_partition) is not errand:
+            return False
+        errand.coordinator_epoch = shard.leader_epoch
+        return True
+
+    def _settle(self, errand: _Errand, answer: KafkaError | None) -> None:
+        """Deal with what came of an errand; None if that will not be known."""
+        delivery, topic_partition = errand.delivery, errand.topic_partition
+        if answer is not None and answer.code is ErrorCode.NONE:
+            delivery.remaining.pop(topic_partition, None)
+            delivery.errands.pop(topic_partition, None)
+            return
+        errand.rests_until_ms = self._clock.monotonic_ms() + RETRY_MS
+        if answer is None or topic_partition not in delivery.remaining:
+            return
+        try:
+            if self._is_settled(topic_partition, answer, delivery):
+                delivery.remaining.pop(topic_partition)
+        except KafkaError:
+            self._on_fenced(errand)
+
+    def _on_fenced(self, errand: _Errand) -> None:
+        """Give up what a later coordinator sees to, unless that is this broker itself."""
+        markers = errand.delivery.markers
+        shard = self._find_partition(TopicPartition(TRANSACTION_STATE_TOPIC, markers.shard))
+        key = (markers.shard, markers.transactional_id)
+        if shard is not None and shard.leader_epoch > errand.coordinator_epoch:
+            return  # asked in an earlier reign, and to be asked again in this one
+        logger.info("markers of %s are left to a later coordinator", markers.transactional_id)
+        if self._waiting.get(key) is errand.delivery:
+            del self._waiting[key]
+
+
+_Request = tuple[WritableTxnMarker, list[_Errand]]
+
+
+def _gather(errands: Iterable[_Errand]) -> list[_Request]:
+    """Return one marker for each transaction, and the errands that it is for."""
+    by_delivery: dict[int, list[_Errand]] = {}
+    for errand in errands:
+        by_delivery.setdefault(id(errand.delivery), []).append(errand)
+    return [(_marker_of(group), group) for group in by_delivery.values()]
+
+
+def _marker_of(errands: list[_Errand]) -> WritableTxnMarker:
+    topics: dict[str, list[int]] = {}
+    for errand in errands:
+        name, index = errand.topic_partition
+        topics.setdefault(name, []).append(index)
+    markers = errands[0].delivery.markers
+    return WritableTxnMarker(
+        producer_id=markers.producer.producer_id,
+        producer_epoch=markers.producer.producer_epoch,
+        transaction_result=markers.committed,
+        topics=[
+            WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
+            for name, indexes in topics.items()
+        ],
+        coordinator_epoch=errands[0].coordinator_epoch,
+        transaction_version=markers.client_version,
+    )
+
+
+def _codes_of(
+    requests: list[_Request], response: WriteTxnMarkersResponse
+) -> dict[tuple[int, TopicPartition], ErrorCode]:
+    """Return what was answered for each delivery and partition; answers are in order."""
+    codes = {}
+    for (marker, errands), result in zip(requests, response.markers, strict=False):
+        if result.producer_id != marker.producer_id:
+            break  # not an answer to this; everything else is asked again
+        for topic in result.topics:
+            for part in topic.partitions:
+                place = TopicPartition(topic.name, part.partition_index)
+                codes[id(errands[0].delivery), place] = ErrorCode(part.error_code)
+    return codes
