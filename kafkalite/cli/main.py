@@ -30,6 +30,9 @@ class Entry(NamedTuple):
 
 COMMANDS: Final = {
     "serve": Entry("kafkalite.cli.serve", "serve", "Run a broker (also without any command)."),
+    "cluster": Entry(
+        "kafkalite.cli.cluster", "cluster", "Run several brokers and a ZooKeeper on this machine."
+    ),
     "topics": Entry("kafkalite.cli.topics", "topics", "List, create, describe, delete topics."),
     "produce": Entry("kafkalite.cli.produce", "produce", "Write records to a topic."),
     "consume": Entry("kafkalite.cli.consume", "consume", "Print the records of a topic."),
@@ -37,6 +40,7 @@ COMMANDS: Final = {
         "kafkalite.cli.groups", "groups", "List groups, show their lag, reset offsets."
     ),
     "configs": Entry("kafkalite.cli.configs", "configs", "Show and change settings."),
+    "health": Entry("kafkalite.cli.health", "health", "Tell whether a broker serves clients."),
     "dump-log": Entry("kafkalite.cli.dump_log", "dump_log", "Print the files of a data directory."),
     "pipeline": Entry("kafkalite.pipeline.cli", "pipeline", "Spark jobs: archive, replay, audit."),
 }

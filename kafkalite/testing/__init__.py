@@ -1,4 +1,4 @@
-"""What users import in their tests: a broker inside of the test process.
+"""What users import in their tests: a broker inside of the test process, or a cluster beside it.
 
     with kafkalite.testing.Broker() as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkalite.testing.broker import Broker as Broker
+    from kafkalite.testing.cluster import Cluster as Cluster
     from kafkalite.testing.journal import SeenRequest as SeenRequest
     from kafkalite.testing.zookeeper import ZooKeeper as ZooKeeper
 
 _HOMES = {
     "Broker": "kafkalite.testing.broker",
+    "Cluster": "kafkalite.testing.cluster",
     "SeenRequest": "kafkalite.testing.journal",
     "ZooKeeper": "kafkalite.testing.zookeeper",
 }
 
-__all__ = ["Broker", "SeenRequest", "ZooKeeper"]
+__all__ = ["Broker", "Cluster", "SeenRequest", "ZooKeeper"]
 
 
 def __getattr__(name: str) -> Any:

@@ -61,7 +61,7 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        self._settings = {name: _setting(value) for name, value in (config or {}).items()}
+        self._settings = {name: setting_text(value) for name, value in (config or {}).items()}
         self._settings.setdefault("kafkalite.profile", "test")
         self._settings.setdefault("listeners", f"PLAINTEXT://{host}:{port}")
         self._data_dir = data_dir
@@ -163,7 +163,7 @@ class Broker:
         Raises:
             KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG...
         """
-        configs = {key: _setting(value) for key, value in (config or {}).items()}
+        configs = {key: setting_text(value) for key, value in (config or {}).items()}
         event = CreateTopic(
             name=name,
             topic_id=uuid4(),
@@ -444,7 +444,7 @@ class Broker:
             raise TimeoutError(f"{missing} after {timeout:g} s: {state}")
 
 
-def _setting(value: Any) -> str:
+def setting_text(value: Any) -> str:
     """Return a setting's text: true, false, numbers and lists as server.properties has them."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -29,7 +29,17 @@ _GUARD: Final = 'read line || kill -s KILL -- "-$1"'
 
 
 class ProcessError(Exception):
-    """A process did not start, or did not do in time what was waited for."""
+    """A process did not start.
+
+    Attributes:
+        summary: what happened, in one line.
+        tail: the last lines of its log.
+    """
+
+    def __init__(self, summary: str, tail: str = "") -> None:
+        super().__init__(f"{summary}:\n{tail}" if tail else summary)
+        self.summary = summary
+        self.tail = tail
 
 
 class Child:
@@ -116,16 +126,17 @@ class Child:
         self.send(signal.SIGKILL)
         return self.wait(timeout_s=30)
 
-    def output(self) -> str:
-        """Return what it wrote since it was started (the last 16 KiB of it)."""
+    def output(self, bytes_max: int | None = None) -> str:
+        """Return what it wrote since it was started, or only the end of that."""
         with open(self.log_file, "rb") as log:
             size = log.seek(0, os.SEEK_END)
-            log.seek(max(self._log_start, size - TAIL_BYTES))
+            start = self._log_start
+            log.seek(start if bytes_max is None else max(start, size - bytes_max))
             return log.read().decode(errors="replace")
 
     def tail(self, lines: int = 20) -> str:
         """Return its last lines of output."""
-        return "\n".join(self.output().splitlines()[-lines:])
+        return "\n".join(self.output(TAIL_BYTES).splitlines()[-lines:])
 
     def _dismiss_guard(self) -> None:
         guard = self._guard

@@ -43,7 +43,7 @@ class Links:
         self._token: trio.lowlevel.TrioToken | None = None
         self._nursery: trio.Nursery | None = None
         self._cut: set[tuple[str, str]] = set()
-        self._delay_ms: dict[tuple[str, str], int] = {}
+        self._delay_s: dict[tuple[str, str], float] = {}
         self._healed = trio.Event()
         self._open: dict[int, tuple[str, str, trio.CancelScope]] = {}
         self._count = 0
@@ -104,13 +104,13 @@ class Links:
         self._in_loop(cut)
 
     def delay(
-        self, source: str, destination: str, delay_ms: int, *, both_ways: bool = True
+        self, source: str, destination: str, delay_s: float, *, both_ways: bool = True
     ) -> None:
         """Hold each piece (of at most 256 KiB) back for a time; 0 ends it."""
 
         def delay() -> None:
             for direction in _directions(source, destination, both_ways):
-                self._delay_ms[direction] = delay_ms
+                self._delay_s[direction] = delay_s
 
         self._in_loop(delay)
 
@@ -118,10 +118,10 @@ class Links:
         """End all cuts and delays of a node, or of all nodes."""
 
         def heal() -> None:
-            for direction in {*self._cut, *self._delay_ms}:
+            for direction in {*self._cut, *self._delay_s}:
                 if node is None or node in direction:
                     self._cut.discard(direction)
-                    self._delay_ms.pop(direction, None)
+                    self._delay_s.pop(direction, None)
             self._healed.set()
             self._healed = trio.Event()
 
@@ -214,9 +214,9 @@ class Links:
 
     async def _pass(self, source: str, destination: str) -> None:
         """Return when something may pass this way."""
-        delay_ms = self._delay_ms.get((source, destination), 0)
-        if delay_ms:
-            await trio.sleep(delay_ms / 1000)
+        delay_s = self._delay_s.get((source, destination), 0)
+        if delay_s:
+            await trio.sleep(delay_s)
         while (source, destination) in self._cut:
             await self._healed.wait()
 

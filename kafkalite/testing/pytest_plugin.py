@@ -19,8 +19,10 @@ import pytest
 
 if TYPE_CHECKING:
     from kafkalite.testing.broker import Broker
+    from kafkalite.testing.cluster import Cluster
 
 MARKER = "kafka_topic"
+CLUSTER_MARKER = "kafka_cluster"
 NAME_MAX = 200
 """Kafka allows 249 characters in a topic's name."""
 
@@ -29,10 +31,14 @@ _numbers = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Make the markers known."""
     config.addinivalue_line(
         "markers",
         f"{MARKER}(partitions=1, config=None): how the topic of the fixture kafka_topic is made",
+    )
+    config.addinivalue_line(
+        "markers",
+        f"{CLUSTER_MARKER}(brokers=3, config=None): what the fixture kafka_cluster is made of",
     )
 
 
@@ -62,3 +68,13 @@ def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> Itera
     yield topic
     if topic in kafka_broker.topics():
         kafka_broker.delete_topic(topic)
+
+
+@pytest.fixture
+def kafka_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
+    """Run a cluster of broker processes for one test, which may break it."""
+    from kafkalite.testing.cluster import Cluster
+
+    marker = request.node.get_closest_marker(CLUSTER_MARKER)
+    with Cluster(**({} if marker is None else marker.kwargs)) as cluster:
+        yield cluster

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from kafkalite.pipeline.installation import java_homes
-from kafkalite.testing.processes import Child, unused_port, wait_until_true
+from kafkalite.testing.processes import Child, ProcessError, unused_port, wait_until_true
 
 INSTALL: Final = "install both with: pip install 'kafkalite[cluster]'"
 
@@ -25,6 +25,7 @@ START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 10.0
 COMMAND_TIMEOUT_S: Final = 5.0
 START_ATTEMPTS: Final = 3
+ADDRESS_TAKEN: Final = "Address already in use"
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
@@ -77,8 +78,8 @@ CLOSE_SESSION: Final = -11
 _SESSION: Final = re.compile(r"^(0x[0-9a-f]+):$")
 
 
-class ZooKeeperError(Exception):
-    """ZooKeeper could not be started or asked; the line says what to do."""
+class ZooKeeperError(ProcessError):
+    """ZooKeeper could not be started; the summary says what to do."""
 
 
 class ZooKeeper:
@@ -160,7 +161,7 @@ class ZooKeeper:
                 self.wait_ready(timeout_s)
             except ZooKeeperError as error:
                 # Somebody else took the port between our look at it and the server's.
-                taken = own_choice and "Address already in use" in str(error)
+                taken = own_choice and ADDRESS_TAKEN in str(error)
                 if not taken or attempt + 1 == START_ATTEMPTS:
                     raise
                 self.port = 0
@@ -207,7 +208,10 @@ class ZooKeeper:
             return
         problem = "hangs" if child.is_running else f"ended with code {child.poll()}"
         child.kill()
-        raise ZooKeeperError(f"ZooKeeper {problem} at its start:\n{child.tail()}")
+        tail = child.tail()
+        if ADDRESS_TAKEN in tail:
+            raise ZooKeeperError(f"ZooKeeper cannot listen on {self.connect}: {ADDRESS_TAKEN}")
+        raise ZooKeeperError(f"ZooKeeper {problem} at its start", tail)
 
     def stop(self) -> None:
         """Stop it by SIGTERM; its data stay, and `start` finds them. Nothing if it does not run."""

@@ -12,7 +12,7 @@ import kafkalite
 from kafkalite.config import KafkaliteConfigError
 from kafkalite.server.listeners import BindError
 from kafkalite.testing import Broker
-from kafkalite.testing.broker import _api_key, _setting
+from kafkalite.testing.broker import _api_key, setting_text
 from kafkalite.types import TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -315,7 +315,7 @@ class TestRequests:
     ("value", "text"), [(True, "true"), (3, "3"), ("x", "x"), (["a", "b"], "a,b"), (0.5, "0.5")]
 )
 def test_settings_are_written_as_in_server_properties(value, text):
-    assert _setting(value) == text
+    assert setting_text(value) == text
 
 
 def test_topic_partition_is_what_offsets_are_named_by():
