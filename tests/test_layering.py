@@ -29,7 +29,8 @@ CORES = {
     "log/retention", "log/compaction", "coordinator/shard", "coordinator/records", "meta/image",
     "meta/changes", "meta/controller", "meta/events", "meta/names", "meta/alter_configs",
     "meta/placement", "meta/election", "meta/adoption", "meta/brokers", "meta/partitions",
-    "meta/reassign", "api/fetch_session", "isr/state", "isr/leader", "isr/waiters", "isr/reading",
+    "meta/reassign", "api/fetch_session", "isr/state", "isr/leader", "isr/follower", "isr/waiters",
+    "isr/reading", "isr/throttle",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""
