@@ -4,10 +4,14 @@
 """
 
 from kafkalite.api import (
+    allocate_producer_ids,
+    alter_partition,
     api_versions,
     cluster,
     configs,
+    controlled_shutdown,
     delete_records,
+    elect_leaders,
     envelope,
     fetch,
     find_coordinator,
@@ -21,6 +25,7 @@ from kafkalite.api import (
     produce,
     producer_ids,
     producers,
+    reassign,
     topics,
     transactions,
     txn_admin,
@@ -52,6 +57,11 @@ HANDLERS: tuple[Handler, ...] = api_versions.handlers(
             *txn_offsets.HANDLERS,
             *txn_markers.HANDLERS,
             *txn_admin.HANDLERS,
+            *reassign.HANDLERS,
+            *elect_leaders.HANDLERS,
+            *controlled_shutdown.HANDLERS,
+            *alter_partition.HANDLERS,
+            *allocate_producer_ids.HANDLERS,
         )
     )
 )

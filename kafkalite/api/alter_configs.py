@@ -161,6 +161,11 @@ def _error(result: Result) -> tuple[ErrorCode, str | None]:
 
 
 HANDLERS = (
-    Handler(full.ALTER_CONFIGS, admit_full, refuse_full),
-    Handler(incremental.INCREMENTAL_ALTER_CONFIGS, admit_incremental, refuse_incremental),
+    Handler(full.ALTER_CONFIGS, admit_full, refuse_full, forwarded=True),
+    Handler(
+        incremental.INCREMENTAL_ALTER_CONFIGS,
+        admit_incremental,
+        refuse_incremental,
+        forwarded=True,
+    ),
 )

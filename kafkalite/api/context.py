@@ -66,4 +66,6 @@ class RequestContext:
         if advertised is None:
             return None
         host, port = advertised
-        return (host, port) if host else self.local_address
+        if host:
+            return host, port
+        return self.local_address if broker.broker_id == self.services.config.node_id else None

@@ -70,4 +70,4 @@ def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
     )
 
 
-HANDLERS = (Handler(CREATE_PARTITIONS, admit, refuse),)
+HANDLERS = (Handler(CREATE_PARTITIONS, admit, refuse, forwarded=True),)

@@ -110,4 +110,4 @@ def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
     )
 
 
-HANDLERS = (Handler(CREATE_TOPICS, admit, refuse),)
+HANDLERS = (Handler(CREATE_TOPICS, admit, refuse, forwarded=True),)

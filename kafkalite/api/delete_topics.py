@@ -138,4 +138,4 @@ def _refused(name: str | None, topic_id: UUID, error: KafkaError) -> DeletableTo
     )
 
 
-HANDLERS = (Handler(DELETE_TOPICS, admit, refuse),)
+HANDLERS = (Handler(DELETE_TOPICS, admit, refuse, forwarded=True),)

@@ -44,7 +44,7 @@ def replace_configs(event: AlterConfigs, image: Image, rules: Rules) -> list[Cha
         KafkaError: see the module.
     """
     resource = ConfigResource(event.resource_type, event.resource_name)
-    _check_resource(resource, rules)
+    _check_resource(resource, image, rules)
     names = [name for name, _ in event.configs]
     _check_names_once(names)
     missing = [name for name, value in event.configs if value is None]
@@ -62,7 +62,7 @@ def alter_configs(event: IncrementalAlterConfigs, image: Image, rules: Rules) ->
         KafkaError: see the module.
     """
     resource = ConfigResource(event.resource_type, event.resource_name)
-    _check_resource(resource, rules)
+    _check_resource(resource, image, rules)
     _check_names_once([name for name, _, _ in event.operations])
     missing = [
         name
@@ -97,7 +97,7 @@ def check_topic_configs(configs: Mapping[str, str | None], rules: Rules) -> dict
     return checked
 
 
-def _check_resource(resource: ConfigResource, rules: Rules) -> None:
+def _check_resource(resource: ConfigResource, image: Image, rules: Rules) -> None:
     """Refuse what can never have settings of its own."""
     match resource.type:
         case t if t == TOPIC_RESOURCE:
@@ -109,7 +109,9 @@ def _check_resource(resource: ConfigResource, rules: Rules) -> None:
             if refusal is not None:
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, refusal)
         case t if t == BROKER_RESOURCE:
-            if resource.name:
+            # The controller decides for all brokers: others hand on what they are asked.
+            is_known = resource.name.isdecimal() and int(resource.name) in image.brokers
+            if resource.name and not is_known:
                 check_broker_name(resource.name, rules.broker_id)
         case t if t == GROUP_RESOURCE:
             if not resource.name:

@@ -67,7 +67,12 @@ class GroupBroker:
             topic_image("other", 8, 1),
         )
         self.context = RequestContext(
-            services=SimpleNamespace(groups=self.runtime, metadata=self.metadata, clock=clock),
+            services=SimpleNamespace(
+                groups=self.runtime,
+                metadata=self.metadata,
+                clock=clock,
+                config=SimpleNamespace(node_id=1),
+            ),
             connection_id=1,
             listener="PLAINTEXT",
             local_address=("10.0.0.1", 9092),
