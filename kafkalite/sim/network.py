@@ -15,7 +15,7 @@ from zlib import crc32
 import trio
 
 from kafkalite.log.region import FileRegion
-from kafkalite.server.transport import Chunk, Transport
+from kafkalite.server.transport import Chunk, Transport, WaitingTransport
 from kafkalite.sim.trace import Trace
 
 WINDOW_BYTES: Final = 256 * 1024
@@ -131,7 +131,7 @@ class Pipe:
             nursery.cancel_scope.cancel()
 
 
-class SimTransport:
+class SimTransport(WaitingTransport):
     """One end of a connection."""
 
     def __init__(
