@@ -13,20 +13,26 @@ class Envelope:
     """
 
     def __init__(self) -> None:
-        self._tainted: dict[TopicPartition, set[int]] = {}
+        self._tainted: dict[TopicPartition, dict[int, int]] = {}
+        """Brokers, and the broker epoch in which they were registered when they lost data. One that
+        is out of sync may be about to join by what it told before."""
 
     def on_commit(self, image: Image) -> None:
-        """Forget those whom the controller has put out of sync: they begin anew."""
+        """Forget those who are out of sync and known to have failed: they begin anew."""
         for place, tainted in list(self._tainted.items()):
             state = image.partition(*place)
-            tainted &= set(state.isr if state is not None else ())
+            isr = () if state is None else state.isr
+            for broker_id, broker_epoch in list(tainted.items()):
+                if broker_id not in isr and _epoch(image, broker_id) != broker_epoch:
+                    del tainted[broker_id]
             if not tainted:
                 del self._tainted[place]
 
     def on_power_loss(self, broker_id: int, image: Image) -> None:
         """Note that a broker lost data."""
-        for place, _ in _in_sync_at(image, broker_id):
-            self._tainted.setdefault(place, set()).add(broker_id)
+        for place, _ in _hosted_at(image, broker_id):
+            self._tainted.setdefault(place, {})[broker_id] = _epoch(image, broker_id)
+        self.on_commit(image)
 
     def allows_power_loss(self, broker_id: int, image: Image, healthy: Collection[int]) -> bool:
         """Say whether a broker may lose data now.
@@ -34,16 +40,17 @@ class Envelope:
         Args:
             broker_id: of the broker.
             image: as the metadata store has it.
-            healthy: brokers that run and reach the store.
+            healthy: brokers that run, reach the store, and are registered in their present epoch.
         """
-        for place, state in _in_sync_at(image, broker_id):
-            tainted = self._tainted.get(place, set())
-            if not any(
-                other != broker_id and other in healthy and other not in tainted
+        return all(
+            any(
+                other != broker_id
+                and other in healthy
+                and other not in self._tainted.get(place, ())
                 for other in state.isr
-            ):
-                return False
-        return True
+            )
+            for place, state in _hosted_at(image, broker_id)
+        )
 
     def spared(self, image: Image) -> set[int]:
         """Return the brokers to which nothing may happen at present."""
@@ -51,12 +58,17 @@ class Envelope:
         for place, tainted in self._tainted.items():
             state = image.partition(*place)
             if state is not None:
-                spared |= set(state.isr) - tainted
+                spared |= set(state.isr) - set(tainted)
         return spared
 
 
-def _in_sync_at(image: Image, broker_id: int) -> Iterator[tuple[TopicPartition, PartitionImage]]:
+def _epoch(image: Image, broker_id: int) -> int:
+    broker = image.brokers.get(broker_id)
+    return -1 if broker is None else broker.broker_epoch
+
+
+def _hosted_at(image: Image, broker_id: int) -> Iterator[tuple[TopicPartition, PartitionImage]]:
     for topic in image.topics.values():
         for index, state in enumerate(topic.partitions):
-            if broker_id in state.isr:
+            if broker_id in state.replicas:
                 yield TopicPartition(topic.name, index), state

@@ -18,7 +18,6 @@ from kafkalite.sim.envelope import Envelope
 from kafkalite.sim.events import EventQueue
 from kafkalite.sim.faults import Faults
 from kafkalite.sim.invariants import InvariantBroken, Invariants
-from kafkalite.sim.model_log import Entry, ModelLog
 from kafkalite.sim.model_node import STORE, Beat, Call, Node
 from kafkalite.sim.model_store import ModelStore
 from kafkalite.sim.trace import Trace
@@ -27,6 +26,7 @@ from kafkalite.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from kafkalite.meta.changes import Change
+    from kafkalite.sim.model_log import Entry, ModelLog
 
 TOPIC: Final = "t"
 DELAY_MS: Final = (1, 8)
@@ -82,7 +82,7 @@ class World:
         self._checkpoints: dict[int, dict[TopicPartition, int]] = {}
         self._blocked: dict[tuple[int, int], int] = {}
         self._slow: dict[tuple[int, int], int] = {}
-        self._notified_ms: dict[int, int] = {}
+        self._last_ms: dict[tuple[int, int], int] = {}
         self._value = 0
         self._checked: dict[tuple[int, TopicPartition], int] = {}
         self._acknowledged: list[tuple[TopicPartition, int, int]] = []
@@ -201,7 +201,11 @@ class World:
                 delay_ms += random.randint(*SLOW_MS)
             if random.random() < self.faults.reorder:
                 delay_ms += random.randint(*OVERTAKEN_MS)
-        self.queue.after(delay_ms, self._arrive, link, function, arguments)
+        at_ms = self.now_ms + delay_ms
+        if STORE in link:
+            # One connection, in order, as ZooKeeper has it.
+            at_ms = self._last_ms[link] = max(at_ms, self._last_ms.get(link, 0))
+        self.queue.at(at_ms, self._arrive, link, function, arguments)
 
     def _arrive(
         self, link: tuple[int, int], function: Callable[..., object], arguments: tuple[Any, ...]
@@ -255,6 +259,7 @@ class World:
                     is_live,
                     store.image.version,
                     store.controller_id,
+                    store.controller_epoch,
                     store.live() if is_controller else None,
                 )
             case "campaign":
@@ -272,17 +277,13 @@ class World:
         self.invariants.on_metadata(before, after)
         self.envelope.on_commit(after)
         for broker_id in self.store.sessions:
-            # One after another to each, as ZooKeeper tells of changes.
-            at_ms = max(
-                self.now_ms + self.random.randint(*DELAY_MS), self._notified_ms.get(broker_id, 0)
-            )
-            self._notified_ms[broker_id] = at_ms
-            self.queue.at(
-                at_ms,
-                self._arrive,
-                (STORE, broker_id),
+            self._send(
+                STORE,
+                broker_id,
                 self._notify,
-                (broker_id, "on_committed", (after.version, changes)),
+                broker_id,
+                "on_committed",
+                (after.version, changes),
             )
 
     def _tell_controller(self) -> None:
@@ -386,15 +387,22 @@ class World:
         self.trace.note(f"{self.now_ms} FAULT {fault} {detail}")
 
     def _healthy(self) -> set[int]:
-        return {
-            broker_id
-            for broker_id, node in self.nodes.items()
-            if node.is_alive
-            and node.paused_until_ms <= self.now_ms
-            and (broker_id, STORE) not in self._blocked
-            and (STORE, broker_id) not in self._blocked
-            and broker_id in self.store.sessions
-        }
+        """Return the brokers that run, reach the store, and are known in their present epoch."""
+        healthy = set()
+        for broker_id, session in self.store.sessions.items():
+            node = self.nodes[broker_id]
+            known = self.store.image.brokers.get(broker_id)
+            if (
+                node.is_alive
+                and node.incarnation == session.incarnation
+                and node.paused_until_ms <= self.now_ms
+                and (broker_id, STORE) not in self._blocked
+                and (STORE, broker_id) not in self._blocked
+                and known is not None
+                and known.broker_epoch == session.broker_epoch
+            ):
+                healthy.add(broker_id)
+        return healthy
 
     def _occasion(self) -> None:
         """Let something go wrong, perhaps."""

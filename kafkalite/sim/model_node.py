@@ -9,6 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkalite.isr.follower import (
+    Append,
+    AskBounds,
+    Follower,
+    Position,
+    RestartAt,
+    TruncateTo,
+)
 from kafkalite.isr.following import NO_LEADER
 from kafkalite.isr.leading import IsrAccepted, Replication
 from kafkalite.isr.partition import IsolationLevel, Partition
@@ -21,6 +29,7 @@ from kafkalite.meta.image import BrokerImage, Image, ImageBuilder
 from kafkalite.sim.model_log import ModelLog, ModelRegion
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.fetch import EpochEndOffset, PartitionData
 
 if TYPE_CHECKING:
     from kafkalite.isr.state import Proposal
@@ -38,6 +47,7 @@ FETCH_TIMEOUT_MS: Final = 150
 FETCH_BACKOFF_MS: Final = 15
 CONTROL_TIMEOUT_MS: Final = 150
 RETRY_MS: Final = 30
+BACKOFF_MAX_MS: Final = 100
 PRODUCE_TIMEOUT_MS: Final = 200
 
 
@@ -83,6 +93,7 @@ class Beat:
     is_live: bool
     version: int
     controller_id: int
+    controller_epoch: int
     live: Mapping[int, BrokerImage] | None
 
 
@@ -124,6 +135,7 @@ class Node:
             is_alive=lambda other: other in self.image.brokers,
             on_proposal=self._propose,
         )
+        self._followers: dict[TopicPartition, Follower] = {}
         self._fetching: dict[TopicPartition, tuple[int, int]] = {}
         self._parked: dict[TopicPartition, list[tuple[Call, FetchRequest]]] = {}
         self._events: deque[tuple[Event, Call | None]] = deque()
@@ -191,6 +203,8 @@ class Node:
             self._ask(STORE, "campaign", self.broker_epoch, self._on_campaign, lambda: None)
         elif beat.controller_id != self.broker_id:
             self.controller_epoch = None
+        elif self.controller_epoch is None:
+            self._on_campaign(beat.controller_epoch)  # an answer was lost
         if beat.live is not None:
             self._live = beat.live
         if beat.version > self.image.version:
@@ -198,7 +212,7 @@ class Node:
         self._decide_next()
 
     def _load(self) -> None:
-        self._ask(STORE, "load", None, self._on_loaded, lambda: None)
+        self._ask(STORE, "load", None, self._on_loaded, lambda: self._later(RETRY_MS, self._load))
 
     def _on_loaded(self, image: Image) -> None:
         self._is_busy = False
@@ -267,9 +281,16 @@ class Node:
     def _follow(self, partition: Partition) -> None:
         """Fetch from the leader, in one chain of requests for each reign."""
         reign = (partition.leader_id, partition.leader_epoch)
-        if self._fetching.get(partition.topic_partition) != reign:
-            self._fetching[partition.topic_partition] = reign
-            self._fetch(partition, reign)
+        if self._fetching.get(partition.topic_partition) == reign:
+            return
+        self._fetching[partition.topic_partition] = reign
+        follower = Follower(backoff_max_ms=BACKOFF_MAX_MS)
+        self._followers[partition.topic_partition] = follower
+        position = Position(*partition.fetch_position())
+        action = follower.begin(position, high_watermark=partition.high_watermark)
+        if action is not None:
+            partition.truncate_to(action.offset)
+        self._fetch(partition, reign)
 
     def _fetch(self, partition: Partition, reign: tuple[int, int]) -> None:
         place = partition.topic_partition
@@ -278,21 +299,23 @@ class Node:
         if partition.is_leader or partition.leader_id == NO_LEADER:
             del self._fetching[place]
             return
-        if self.broker_epoch == -1:
+        follower = self._followers[place]
+        if follower.is_paused:
+            del self._fetching[place]
+            return
+        if self.broker_epoch == -1 or not follower.may_fetch(self.world.now_ms):
             self._later(FETCH_BACKOFF_MS, self._fetch, partition, reign)
             return
-        offset, last_epoch, leader_epoch, start_offset = partition.fetch_position()
-        request = FetchRequest(
-            place, self.broker_id, self.broker_epoch, offset, last_epoch, leader_epoch, start_offset
-        )
+        position = Position(*partition.fetch_position())
+        request = FetchRequest(place, self.broker_id, self.broker_epoch, *position)
 
         def on_answer(response: FetchResponse) -> None:
             try:
-                pause_ms = self._on_fetched(partition, request, response)
+                self._on_fetched(partition, follower, position, response)
             except KafkaError:
-                pause_ms = FETCH_BACKOFF_MS
+                follower.on_failure(self.world.now_ms)
             self.world.check(self, partition)
-            self._later(pause_ms, self._fetch, partition, reign)
+            self._fetch(partition, reign)
 
         self._ask(
             reign[0],
@@ -304,31 +327,44 @@ class Node:
         )
 
     def _on_fetched(
-        self, partition: Partition, request: FetchRequest, response: FetchResponse
-    ) -> int:
-        """Do what a response says; return after how many milliseconds to fetch again."""
-        if response.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            partition.truncate_to(min(response.high_watermark, partition.log_end_offset))
-            return 0
-        if response.error is not ErrorCode.NONE:
-            return FETCH_BACKOFF_MS
-        if request.leader_epoch != partition.leader_epoch:
-            return 0
-        if response.diverging is not None:
-            epoch, end = response.diverging
-            own_epoch, own_end = partition.log.end_offset_for(epoch)
-            if own_epoch == -1:
-                own_end = partition.log_end_offset
-            partition.truncate_to(min(end, own_end, partition.log_end_offset))
-            return 0
-        assert response.region is not None
-        if response.region.entries:
-            partition.append_as_follower(
-                response.region,  # type: ignore[arg-type]
-                leader_epoch=request.leader_epoch,
+        self, partition: Partition, follower: Follower, fetched: Position, response: FetchResponse
+    ) -> None:
+        """Do what the follower says about an answer; offsets of the leader come with errors."""
+        current = Position(*partition.fetch_position())
+        epoch, end_offset = response.diverging or (-1, -1)
+        answer = PartitionData(
+            error_code=response.error,
+            high_watermark=response.high_watermark,
+            log_start_offset=response.log_start_offset,
+            diverging_epoch=EpochEndOffset(epoch=epoch, end_offset=end_offset),
+            records=b"",
+        )
+        now_ms = self.world.now_ms
+        action = follower.on_answer(
+            fetched, current, answer, end_offset_for=partition.log.end_offset_for, now_ms=now_ms
+        )
+        if isinstance(action, AskBounds):
+            action = follower.on_bounds(
+                current,
+                leader_start_offset=response.log_start_offset,
+                leader_end_offset=response.high_watermark,
+                now_ms=now_ms,
             )
-        partition.advance_follower(response.high_watermark, response.log_start_offset)
-        return 0
+        match action:
+            case Append():
+                region = response.region
+                assert region is not None
+                if region.entries:
+                    partition.append_as_follower(region, leader_epoch=fetched.leader_epoch)  # type: ignore[arg-type]
+                partition.advance_follower(action.high_watermark, action.log_start_offset)
+                follower.on_appended(
+                    Position(*partition.fetch_position()),
+                    leader_high_watermark=action.high_watermark,
+                )
+            case TruncateTo():
+                partition.truncate_to(action.offset)
+            case RestartAt():
+                partition.truncate_fully_and_start_at(action.offset)
 
     # --- Leading ---------------------------------------------------------------------------------
 
@@ -432,7 +468,7 @@ class Node:
             index=place.partition,
             leader_epoch=proposal.leader_epoch,
             partition_epoch=proposal.partition_epoch,
-            new_isr=[tuple(member) for member in proposal.isr],
+            new_isr=[(member.broker_id, member.broker_epoch) for member in proposal.isr],
         )
         if self.controller_id == -1:
             self._later(RETRY_MS, self._on_isr_answer, partition, proposal, _NOT_ASKED)
@@ -469,6 +505,7 @@ class Node:
             return
         self.controller_epoch = controller_epoch
         self.controller_id = self.broker_id
+        self._live = None  # of an earlier reign
         self._is_busy = True
         self._load()
 
@@ -543,8 +580,8 @@ class Node:
     ) -> None:
         self._is_busy = False
         if not done:
-            # Another controller rules, or this one missed a commit; either way it looks again.
-            self.controller_epoch = None
+            # Another controller rules, or this one missed a commit; either way it looks again, and
+            # hears from the store who rules.
             self._on_commit_unknown(waiting)
             return
         if self.image.version == version:
@@ -558,7 +595,6 @@ class Node:
             self._refuse(call, ErrorCode.NOT_CONTROLLER)
         self._is_busy = True
         self._load()
-        self._later(CONTROL_TIMEOUT_MS, self._load)
 
     def _accept(self, waiting: list[tuple[Event, Call]]) -> None:
         for event, call in waiting:
