@@ -7,6 +7,7 @@ v1: endpoint type (KIP-919): brokers only, there are no separate controllers. v2
 from kafkalite.api.authorized_operations import NOT_REQUESTED, ON_CLUSTER
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
+from kafkalite.api.reachable import endpoints_for
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.describe_cluster import (
     DESCRIBE_CLUSTER,
@@ -31,15 +32,12 @@ def admit(request: DescribeClusterRequest, context: RequestContext) -> DescribeC
             ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"endpoint type {request.endpoint_type}"
         )
     image = context.services.metadata.image
-    brokers = []
-    for broker in image.brokers.values():
-        endpoint = context.endpoint(broker)
-        if endpoint is not None:
-            brokers.append(
-                DescribeClusterBroker(
-                    broker_id=broker.broker_id, host=endpoint[0], port=endpoint[1], rack=broker.rack
-                )
-            )
+    brokers = [
+        DescribeClusterBroker(
+            broker_id=broker_id, host=host, port=port, rack=image.brokers[broker_id].rack
+        )
+        for broker_id, (host, port) in endpoints_for(context).items()
+    ]
     wants_operations = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         cluster_id=image.cluster_id,

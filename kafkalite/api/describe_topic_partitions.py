@@ -3,13 +3,14 @@
 Topics come in the order of their names. A page ends after `response_partition_limit` partitions
 (bounded by max.request.partition.size.limit); the cursor says where the next one begins.
 
-Not implemented: eligible leader replicas, of which there are none without several brokers.
+Not implemented: eligible leader replicas (KIP-966), which ZooKeeper's clusters do not have.
 """
 
 from kafkalite.api.authorized_operations import NOT_REQUESTED, ON_TOPIC
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
-from kafkalite.meta.image import NO_LEADER, Image, TopicImage
+from kafkalite.api.reachable import Endpoints, endpoints_for, leader_for, offline_replicas
+from kafkalite.meta.image import Image, PartitionImage, TopicImage
 from kafkalite.types import INTERNAL_TOPICS
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.describe_topic_partitions import (
@@ -42,7 +43,7 @@ def admit(
         cursor = request.cursor
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         end = min(first + remaining, len(topic.partitions))
-        response.topics.append(_topic(topic, first, end))
+        response.topics.append(_topic(topic, first, end, context))
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
@@ -86,27 +87,37 @@ def _names(request: DescribeTopicPartitionsRequest, image: Image) -> list[str]:
     return sorted(name for name in wanted or image.topics if name >= cursor.topic_name)
 
 
-def _topic(topic: TopicImage, first: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+def _topic(
+    topic: TopicImage, first: int, end: int, context: RequestContext
+) -> DescribeTopicPartitionsResponseTopic:
+    image = context.services.metadata.image
+    endpoints = endpoints_for(context)
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            DescribeTopicPartitionsResponsePartition(
-                error_code=(
-                    ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE
-                ),
-                partition_index=index,
-                leader_id=state.leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-            )
+            _partition(index, state, endpoints, image)
             for index, state in enumerate(topic.partitions[first:end], first)
         ],
         topic_authorized_operations=ON_TOPIC,
+    )
+
+
+def _partition(
+    index: int, state: PartitionImage, endpoints: Endpoints, image: Image
+) -> DescribeTopicPartitionsResponsePartition:
+    leader, error_code = leader_for(state, endpoints, image)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=error_code,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=offline_replicas(state, endpoints),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kafkalite.api.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.reachable import Endpoints, endpoints_for, leader_for, offline_replicas
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.metadata import (
@@ -27,13 +28,10 @@ from kafkalite.wire.messages.metadata import (
 if TYPE_CHECKING:
     from kafkalite.meta.image import Image, PartitionImage, TopicImage
 
-NO_LEADER = -1
 FIRST_VERSION_BY_TOPIC_ID = 12
 FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 
 Refused = Mapping[str, ErrorCode]
-Endpoints = Mapping[int, tuple[str, int]]
-"""Where the client reaches each live broker that has the listener it came in by (rule 17)."""
 
 
 def admit(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Pending:
@@ -141,17 +139,13 @@ def _response(
     topics: "Iterable[TopicImage | MetadataResponseTopic]",
 ) -> MetadataResponse:
     image = context.services.metadata.image
-    endpoints: dict[int, tuple[str, int]] = {}
-    brokers = []
-    for broker in image.brokers.values():
-        endpoint = context.endpoint(broker)
-        if endpoint is not None:
-            endpoints[broker.broker_id] = endpoint
-            brokers.append(
-                MetadataResponseBroker(
-                    node_id=broker.broker_id, host=endpoint[0], port=endpoint[1], rack=broker.rack
-                )
-            )
+    endpoints = endpoints_for(context)
+    brokers = [
+        MetadataResponseBroker(
+            node_id=broker_id, host=host, port=port, rack=image.brokers[broker_id].rack
+        )
+        for broker_id, (host, port) in endpoints.items()
+    ]
     wants_operations = request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=brokers,
@@ -170,19 +164,13 @@ def _response(
 def _topic(
     topic: "TopicImage", request: MetadataRequest, context: RequestContext, endpoints: Endpoints
 ) -> MetadataResponseTopic:
-    unreachable = (
-        ErrorCode.LISTENER_NOT_FOUND
-        if context.api_version >= FIRST_VERSION_WITH_LISTENER_NOT_FOUND
-        else ErrorCode.LEADER_NOT_AVAILABLE
-    )
-    live = context.services.metadata.image.brokers
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            _partition(index, state, endpoints, live, unreachable)
+            _partition(index, state, endpoints, context)
             for index, state in enumerate(topic.partitions)
         ],
         topic_authorized_operations=(
@@ -192,25 +180,36 @@ def _topic(
 
 
 def _partition(
-    index: int,
-    state: "PartitionImage",
-    endpoints: Endpoints,
-    live: Mapping[int, object],
-    unreachable: ErrorCode,
+    index: int, state: "PartitionImage", endpoints: Endpoints, context: RequestContext
 ) -> MetadataResponsePartition:
-    """Rule 18: a leader that is not there, or not for this client, is none."""
-    leader, error_code = state.leader, ErrorCode.NONE
-    if leader not in endpoints:
-        error_code = unreachable if leader in live else ErrorCode.LEADER_NOT_AVAILABLE
-        leader = NO_LEADER
+    """Rule 18."""
+    version = context.api_version
+    has_listener_not_found = version >= FIRST_VERSION_WITH_LISTENER_NOT_FOUND
+    leader, error_code = leader_for(
+        state,
+        endpoints,
+        context.services.metadata.image,
+        unreachable=(
+            ErrorCode.LISTENER_NOT_FOUND
+            if has_listener_not_found
+            else ErrorCode.LEADER_NOT_AVAILABLE
+        ),
+    )
+    replicas, isr = list(state.replicas), list(state.isr)
+    offline = offline_replicas(state, endpoints)
+    if version == 0 and offline:
+        # The first clients looked up every replica among the brokers, and failed without it.
+        replicas = [broker for broker in replicas if broker in endpoints]
+        isr = [broker for broker in isr if broker in endpoints]
+        error_code = error_code or ErrorCode.REPLICA_NOT_AVAILABLE
     return MetadataResponsePartition(
         error_code=error_code,
         partition_index=index,
         leader_id=leader,
         leader_epoch=state.leader_epoch,
-        replica_nodes=list(state.replicas),
-        isr_nodes=list(state.isr),
-        offline_replicas=[broker for broker in state.replicas if broker not in live],
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=offline,
     )
 
 

@@ -1,8 +1,10 @@
 import pytest
 
 from kafkalite.api.cluster import HANDLERS
+from kafkalite.meta.events import UnregisterBroker
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.describe_cluster import DescribeClusterRequest
+from tests.api.cluster_kit import ClusterKit
 from tests.api.metadata_kit import MetadataKit
 
 (HANDLER,) = HANDLERS
@@ -46,3 +48,14 @@ def test_only_brokers_are_described(kit, kind, code):
 def test_a_client_of_another_listener_sees_no_broker(kit):
     """Rule B17."""
     assert kit.ask(HANDLER, DescribeClusterRequest(), listener="OTHER").brokers == []
+
+
+def test_live_brokers_are_described_in_order():
+    """Rule B17."""
+    kit = ClusterKit(3)
+    kit.submit(UnregisterBroker(broker_id=2))
+    brokers = kit.ask(HANDLER, DescribeClusterRequest()).brokers
+    assert [(broker.broker_id, broker.host, broker.port) for broker in brokers] == [
+        (1, "host", 9091),
+        (3, "host", 9093),
+    ]

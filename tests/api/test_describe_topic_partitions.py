@@ -8,6 +8,7 @@ from kafkalite.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from tests.api.cluster_kit import ClusterKit
 from tests.api.metadata_kit import MetadataKit
 
 (HANDLER,) = HANDLERS
@@ -133,3 +134,13 @@ def test_a_partition_without_a_leader_says_so(kit):
     kit.submit(UnregisterBroker(broker_id=1))
     (partition,) = describe(kit, "m3").topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+
+
+def test_a_leader_that_the_client_cannot_reach_is_none():
+    """Rules B17 and B18."""
+    kit = ClusterKit(3)
+    kit.assign("a", [2, 3])
+    kit.register(2, listener="OTHER", epoch=12)
+    (partition,) = describe(kit, "a").topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.LISTENER_NOT_FOUND, -1)
+    assert (partition.isr_nodes, partition.offline_replicas) == ([2, 3], [2])

@@ -7,6 +7,7 @@ from kafkalite.meta.events import RegisterBroker, UnregisterBroker
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.api.cluster_kit import ClusterKit
 from tests.api.metadata_kit import MetadataKit
 
 (HANDLER,) = HANDLERS
@@ -101,6 +102,45 @@ def test_a_dead_leader_is_none_and_its_replica_offline(kit):
     (first, _) = response.topics[0].partitions
     assert (first.error_code, first.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     assert first.offline_replicas == [1]
+
+
+class TestManyBrokers:
+    @pytest.fixture
+    def cluster(self):
+        made = ClusterKit(3)
+        made.assign("a", [2, 3], [3, 1])
+        return made
+
+    def test_all_are_told_in_order_with_the_controller(self, cluster):
+        """Rules B17 and B26."""
+        response = ask(cluster, "a")
+        nodes = [(broker.node_id, broker.host, broker.port) for broker in response.brokers]
+        assert nodes == [(1, "host", 9091), (2, "host", 9092), (3, "host", 9093)]
+        assert response.controller_id == cluster.image.controller_id
+        assert [each.leader_id for each in response.topics[0].partitions] == [2, 3]
+
+    def test_replicas_that_the_client_cannot_reach_are_offline(self, cluster):
+        """As Kafka: dead, or without the client's listener."""
+        cluster.submit(UnregisterBroker(broker_id=2))
+        cluster.register(3, listener="OTHER")
+        first, second = ask(cluster, "a").topics[0].partitions
+        assert first.replica_nodes == first.offline_replicas == [2, 3]
+        assert (first.isr_nodes, first.leader_id) == ([3], -1)
+        assert first.error_code == second.error_code == ErrorCode.LISTENER_NOT_FOUND
+        assert second.offline_replicas == [3]
+
+    def test_the_first_version_leaves_replicas_out_that_are_not_there(self, cluster):
+        """Rule B18."""
+        cluster.submit(UnregisterBroker(broker_id=2))
+        first, second = ask(cluster, "a", version=0).topics[0].partitions
+        assert (first.leader_id, first.replica_nodes, first.isr_nodes) == (3, [3], [3])
+        assert first.error_code == ErrorCode.REPLICA_NOT_AVAILABLE
+        assert (second.error_code, second.replica_nodes) == (0, [3, 1])
+
+    def test_another_broker_without_a_host_is_not_told(self, cluster):
+        """Nobody knows its address but those that came in by it (`advertised.listeners=auto`)."""
+        cluster.register(2, host="", epoch=50)
+        assert [broker.node_id for broker in ask(cluster).brokers] == [1, 3]
 
 
 @pytest.mark.parametrize(
