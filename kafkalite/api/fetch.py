@@ -5,17 +5,22 @@ v11: rack of the consumer (KIP-392). v12: LastFetchedEpoch, DivergingEpoch (KIP-
 v13: topic IDs (KIP-516). v15: ReplicaState (KIP-903). v16: NodeEndpoints (KIP-951).
 v17: directory IDs (KIP-853). v18: HighWatermark (KIP-1166).
 
-Not implemented: preferred read replica (there is one replica), throttling.
+Followers fetch as consumers do, but up to the log end, and what they ask for tells what they have.
+
+Not implemented: throttling of consumers.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 
 import trio
 
 from kafkalite.api.context import RequestContext
+from kafkalite.api.current_leader import CurrentLeaders
 from kafkalite.api.fetch_session import CachedPartition, FetchPlan
 from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.read_replica import preferred_replica
 from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead, Watcher
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
@@ -25,28 +30,81 @@ from kafkalite.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_ZSTD = 10
 FIRST_VERSION_WITH_SESSIONS = 7
+FIRST_VERSION_WITH_RACKS = 11
+FIRST_VERSION_WITH_CURRENT_LEADER = 12
+
+MOVED_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+CONSUMER = -1
+"""Replica id of ordinary consumers; tools that compare replicas send less."""
+NO_RACK = ""
 
 Results = list[tuple[CachedPartition, PartitionData]]
 
 
+@dataclass(slots=True, kw_only=True)
+class Reader:
+    """Who fetches, and what may be read by it.
+
+    Attributes:
+        replica_id: of a follower, which reads up to the log end; negative for others.
+        broker_epoch: of the follower (KIP-903); -1 before v15.
+        isolation: what a consumer may see.
+        rack: of the consumer; NO_RACK if it did not tell.
+        may_follow: it may read from a follower (rule 78).
+    """
+
+    replica_id: int
+    broker_epoch: int
+    isolation: IsolationLevel
+    rack: str
+    may_follow: bool
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether it is a broker."""
+        return self.replica_id >= 0
+
+
+def _reader(request: FetchRequest, context: RequestContext) -> Reader:
+    state = request.replica_state
+    replica_id = request.replica_id if request.replica_id != CONSUMER else state.replica_id
+    if replica_id >= 0 and not context.is_inter_broker:
+        raise KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"followers do not fetch by listener {context.listener}",
+        )
+    knows_replicas = context.api_version >= FIRST_VERSION_WITH_RACKS or replica_id < CONSUMER
+    return Reader(
+        replica_id=replica_id,
+        broker_epoch=state.replica_epoch,
+        isolation=_isolation(request.isolation_level),
+        rack=request.rack_id or NO_RACK,
+        may_follow=replica_id < 0 and knows_replicas,
+    )
+
+
 def admit(request: FetchRequest, context: RequestContext) -> FetchResponse | Pending:
     """Answer at once if there is enough to send, else when there is (rule 70)."""
-    isolation = _isolation(request.isolation_level)
+    reader = _reader(request, context)
     plan = context.services.fetch_sessions.plan(
         request,
         by_topic_id=context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS,
         now_ms=context.now_ms,
     )
-    results, enough = _read(plan, request, isolation, context)
+    if reader.is_follower:
+        _note_progress(plan, reader, context)
+    results, enough = _read(plan, request, reader, context)
     if enough or request.max_wait_ms <= 0 or not plan.partitions:
-        return _response(plan, results)
-    return Pending(partial(_wait, plan, request, isolation, context, results))
+        return _response(plan, results, reader, context)
+    return Pending(partial(_wait, plan, request, reader, context, results))
 
 
 def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) -> FetchResponse:
@@ -75,19 +133,17 @@ class _Parked:
     __slots__ = (
         "_context",
         "_event",
-        "_isolation",
         "_moved",
+        "_reader",
         "_sizes",
         "_watched",
         "is_urgent",
         "size",
     )
 
-    def __init__(
-        self, results: Results, isolation: IsolationLevel, context: RequestContext
-    ) -> None:
+    def __init__(self, results: Results, reader: Reader, context: RequestContext) -> None:
         self._context = context
-        self._isolation = isolation
+        self._reader = reader
         self._sizes = [len(data.records or b"") for _, data in results]
         self._moved: dict[int, None] = {}
         self._event = trio.Event()
@@ -98,7 +154,7 @@ class _Parked:
         for index, (cached, data) in enumerate(results):
             partition = self._watch(index, cached)
             # Answers to earlier requests were sent in between, and others had their turn.
-            if partition is None or _has_moved(partition, data):
+            if partition is None or _has_moved(partition, cached, data, reader):
                 self._moved[index] = None
 
     async def wait(self, plan: FetchPlan) -> None:
@@ -111,7 +167,7 @@ class _Parked:
             cached = plan.partitions[index]
             data, is_urgent = _read_one(
                 cached,
-                self._isolation,
+                self._reader,
                 self._context,
                 max_bytes=cached.max_bytes,
                 min_one_batch=True,
@@ -124,14 +180,17 @@ class _Parked:
 
     def _watch(self, index: int, cached: CachedPartition) -> Partition | None:
         """Watch the partition that is meant now: its topic may have been made anew."""
-        partition = _find(cached, self._context)
+        partition = _find(cached, self._reader, self._context)
         watched = self._watched[index]
         if watched is not None and watched[0] is not partition:
             watched[0].unwatch(watched[1])
             watched = None
         if watched is None and partition is not None:
             watched = (partition, partial(self._on_move, index))
-            partition.watch(watched[1])
+            if self._reader.is_follower:
+                partition.watch_appends(watched[1])
+            else:
+                partition.watch(watched[1])
         self._watched[index] = watched
         return partition
 
@@ -149,23 +208,51 @@ class _Parked:
 async def _wait(
     plan: FetchPlan,
     request: FetchRequest,
-    isolation: IsolationLevel,
+    reader: Reader,
     context: RequestContext,
     results: Results,
 ) -> FetchResponse:
     """Wait until min_bytes are there, something fails, or max_wait_ms have passed (rule 71)."""
-    parked = _Parked(results, isolation, context)
+    parked = _Parked(results, reader, context)
     try:
         with trio.move_on_after(request.max_wait_ms / 1000):
             while not parked.is_urgent and parked.size < request.min_bytes:
                 await parked.wait(plan)
     finally:
         parked.close()
-    results, _ = _read(plan, request, isolation, context)
-    return _response(plan, results)
+    results, _ = _read(plan, request, reader, context)
+    return _response(plan, results, reader, context)
 
 
-def _has_moved(partition: Partition, data: PartitionData) -> bool:
+def _note_progress(plan: FetchPlan, reader: Reader, context: RequestContext) -> None:
+    """Let the leaders know what a follower has: everything before what it asks for (rule 163).
+
+    Not so where its history is another one, or the offset unknown: the read tells it that.
+    """
+    now_ms = context.services.clock.monotonic_ms()
+    for cached in plan.partitions:
+        try:
+            partition = _partition(cached, reader, context)
+            partition.check_leader_epoch(cached.current_leader_epoch)
+            offset, epoch = cached.fetch_offset, cached.last_fetched_epoch
+            if not partition.log_start_offset <= offset <= partition.log_end_offset:
+                continue
+            if epoch >= 0 and partition.diverging_epoch(offset, epoch) is not None:
+                continue
+            partition.on_follower_fetch(
+                reader.replica_id, reader.broker_epoch, offset, cached.log_start_offset, now_ms
+            )
+        except KafkaError as error:
+            cached.refusal = error.code
+        else:
+            cached.refusal = None
+
+
+def _has_moved(
+    partition: Partition, cached: CachedPartition, data: PartitionData, reader: Reader
+) -> bool:
+    if reader.is_follower:
+        return partition.log_end_offset > cached.fetch_offset
     return (
         partition.high_watermark != data.high_watermark
         or partition.last_stable_offset != data.last_stable_offset
@@ -181,7 +268,7 @@ def _isolation(level: int) -> IsolationLevel:
 
 
 def _read(
-    plan: FetchPlan, request: FetchRequest, isolation: IsolationLevel, context: RequestContext
+    plan: FetchPlan, request: FetchRequest, reader: Reader, context: RequestContext
 ) -> tuple[Results, bool]:
     """Read every partition of the plan in its order within the byte limits (rules 68-69).
 
@@ -195,7 +282,7 @@ def _read(
     for cached in plan.partitions:
         data, is_urgent = _read_one(
             cached,
-            isolation,
+            reader,
             context,
             max_bytes=max(0, min(cached.max_bytes, remaining)),
             min_one_batch=size == 0,
@@ -210,7 +297,7 @@ def _read(
 
 def _read_one(
     cached: CachedPartition,
-    isolation: IsolationLevel,
+    reader: Reader,
     context: RequestContext,
     *,
     max_bytes: int,
@@ -222,26 +309,42 @@ def _read_one(
     what does not fit would only slow a client down that lags behind. Kafka counts such a partition
     as full, and waits for the others.
     """
+    replicas = context.services.replicas
+    is_throttled = False
     try:
-        partition = _partition(cached, context)
+        partition = _partition(cached, reader, context)
         partition.check_leader_epoch(cached.current_leader_epoch)
+        if reader.is_follower:
+            if cached.refusal is not None:
+                return _failed(cached.partition, cached.refusal), True
+            now_ms = context.services.clock.monotonic_ms()
+            is_throttled = replicas.is_throttled(partition, reader.replica_id, now_ms)
         read = partition.read(
             cached.fetch_offset,
-            max_bytes=max_bytes,
-            min_one_batch=min_one_batch,
-            isolation=isolation,
+            max_bytes=0 if is_throttled else max_bytes,
+            min_one_batch=min_one_batch and not is_throttled,
+            isolation=reader.isolation,
             last_fetched_epoch=cached.last_fetched_epoch,
+            as_replica=reader.is_follower,
         )
+        if reader.rack:
+            nearer = preferred_replica(partition, cached.fetch_offset, reader.rack, context)
+            if nearer is not None:
+                read.region = None
+                data = _partition_data(cached.partition, read)
+                data.preferred_read_replica = nearer
+                return data, True
     except KafkaError as error:
         code = error.code
         if code is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version <= 5:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return _failed(cached.partition, code), True
-    return _partition_data(cached.partition, read), read.is_cut or read.diverging is not None
+    is_urgent = (read.is_cut and not is_throttled) or read.diverging is not None
+    return _partition_data(cached.partition, read), is_urgent
 
 
-def _partition(cached: CachedPartition, context: RequestContext) -> Partition:
-    """Return the partition that is meant, which must be led here.
+def _partition(cached: CachedPartition, reader: Reader, context: RequestContext) -> Partition:
+    """Return the partition that is meant, which must be led here unless the reader may follow.
 
     Raises:
         KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, or
@@ -249,9 +352,11 @@ def _partition(cached: CachedPartition, context: RequestContext) -> Partition:
     """
     replicas = context.services.replicas
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        partition = replicas.partition_by_id(cached.topic_id, cached.partition)
+        find_by_id = replicas.replica_by_id if reader.may_follow else replicas.partition_by_id
+        partition = find_by_id(cached.topic_id, cached.partition)
     else:
-        partition = replicas.partition(cached.topic, cached.partition)
+        find = replicas.replica if reader.may_follow else replicas.partition
+        partition = find(cached.topic, cached.partition)
     if (
         context.api_version < FIRST_VERSION_WITH_ZSTD
         and partition.log.config.compression_type == "zstd"
@@ -263,9 +368,9 @@ def _partition(cached: CachedPartition, context: RequestContext) -> Partition:
     return partition
 
 
-def _find(cached: CachedPartition, context: RequestContext) -> Partition | None:
+def _find(cached: CachedPartition, reader: Reader, context: RequestContext) -> Partition | None:
     try:
-        return _partition(cached, context)
+        return _partition(cached, reader, context)
     except KafkaError:
         return None
 
@@ -302,9 +407,13 @@ def _failed(index: int, code: ErrorCode) -> PartitionData:
 
 
 def _response(
-    plan: FetchPlan, results: Iterable[tuple[CachedPartition, PartitionData]]
+    plan: FetchPlan,
+    results: Iterable[tuple[CachedPartition, PartitionData]],
+    reader: Reader,
+    context: RequestContext,
 ) -> FetchResponse:
     responses: list[FetchableTopicResponse] = []
+    leaders = CurrentLeaders(context)
     for cached, data in plan.select(results):
         last = responses[-1] if responses else None
         if last is None or last.topic != cached.topic or last.topic_id != cached.topic_id:
@@ -313,7 +422,33 @@ def _response(
             )
             responses.append(last)
         last.partitions.append(data)
-    return FetchResponse(session_id=plan.session_id, responses=responses)
+        if data.error_code in MOVED_LEADER:
+            _name_leader(cached, data, leaders, context)
+        elif reader.is_follower and data.records:
+            partition = _find(cached, reader, context)
+            if partition is not None:
+                size = len(data.records)
+                context.services.replicas.on_replicated(partition, reader.replica_id, size)
+    response = FetchResponse(session_id=plan.session_id, responses=responses)
+    endpoints = leaders.endpoints()
+    if endpoints:
+        response.node_endpoints = [
+            NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+            for each in endpoints
+        ]
+    return response
+
+
+def _name_leader(
+    cached: CachedPartition, data: PartitionData, leaders: CurrentLeaders, context: RequestContext
+) -> None:
+    """Tell who leads what is not led here (KIP-951)."""
+    if context.api_version < FIRST_VERSION_WITH_CURRENT_LEADER:
+        return
+    found = leaders.of(cached.topic, cached.topic_id, cached.partition)
+    if found is not None:
+        leader_id, leader_epoch = found
+        data.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
 
 
 HANDLERS = (Handler(FETCH, admit, refuse),)

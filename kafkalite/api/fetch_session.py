@@ -30,8 +30,11 @@ class CachedPartition:
     max_bytes: int = 0
     current_leader_epoch: int = -1
     last_fetched_epoch: int = -1
+    log_start_offset: int = -1
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
+    refusal: ErrorCode | None = None
+    """Why the leader does not take notice of this follower's fetch."""
 
     @property
     def key(self) -> tuple[str, UUID, int]:
@@ -44,6 +47,7 @@ class CachedPartition:
         self.max_bytes = wanted.max_bytes
         self.current_leader_epoch = wanted.current_leader_epoch
         self.last_fetched_epoch = wanted.last_fetched_epoch
+        self.log_start_offset = wanted.log_start_offset
 
     def is_news(self, data: PartitionData) -> bool:
         """Tell whether `data` must be part of an incremental answer, and remember it (rule 87)."""
@@ -70,6 +74,8 @@ class FetchSession:
     by_topic_id: bool
     created_ms: int
     last_used_ms: int
+    is_privileged: bool = False
+    """Of a follower: consumers do not push it out (KIP-227)."""
     epoch: int = 1
     """Epoch that the next incremental request must carry: 1 to 2147483647, then 1 again."""
     partitions: dict[tuple[str, UUID, int], CachedPartition] = field(default_factory=dict)
@@ -136,7 +142,10 @@ class FetchSessions:
             partitions = list(_requested(request).values())
             if request.session_epoch == FINAL_EPOCH or not partitions:
                 return FetchPlan(partitions)
-            return FetchPlan(partitions, session=self._open(partitions, by_topic_id, now_ms))
+            opened = self._open(
+                partitions, by_topic_id, now_ms, is_privileged=_replica_id(request) >= 0
+            )
+            return FetchPlan(partitions, session=opened)
         session = self._resume(request, by_topic_id=by_topic_id, now_ms=now_ms)
         for key, wanted in _requested(request).items():
             cached = session.partitions.setdefault(key, wanted)
@@ -172,25 +181,44 @@ class FetchSessions:
         return session
 
     def _open(
-        self, partitions: list[CachedPartition], by_topic_id: bool, now_ms: int
+        self,
+        partitions: list[CachedPartition],
+        by_topic_id: bool,
+        now_ms: int,
+        *,
+        is_privileged: bool,
     ) -> FetchSession | None:
-        if len(self._sessions) >= self._max_sessions and not self._evict(now_ms):
+        if len(self._sessions) >= self._max_sessions and not self._evict(
+            now_ms, for_follower=is_privileged
+        ):
             return None
         while self._next_id in self._sessions or self._next_id == NO_SESSION_ID:
             self._next_id = (self._next_id + 1) % 2**31
-        session = FetchSession(self._next_id, by_topic_id, now_ms, now_ms)
+        session = FetchSession(self._next_id, by_topic_id, now_ms, now_ms, is_privileged)
         self._next_id = (self._next_id + 1) % 2**31
         session.partitions = {cached.key: cached for cached in partitions}
         self._sessions[session.session_id] = session
         return session
 
-    def _evict(self, now_ms: int) -> bool:
-        """Drop the session unused for longest, if it is old enough; tell whether one went."""
-        oldest = min(self._sessions.values(), key=lambda s: s.last_used_ms, default=None)
+    def _evict(self, now_ms: int, *, for_follower: bool) -> bool:
+        """Drop the session unused for longest, if it may go; tell whether one went.
+
+        It may if it is old enough, or if it is a consumer's and a follower needs the place.
+        """
+        sessions = self._sessions.values()
+        oldest = min(sessions, key=lambda s: s.last_used_ms, default=None)
         if oldest is None or now_ms - oldest.last_used_ms < MIN_EVICTION_MS:
-            return False
+            consumers = (s for s in sessions if for_follower and not s.is_privileged)
+            oldest = min(consumers, key=lambda s: s.last_used_ms, default=None)
+            if oldest is None:
+                return False
         del self._sessions[oldest.session_id]
         return True
+
+
+def _replica_id(request: FetchRequest) -> int:
+    """Return the follower that fetches, negative for consumers; one of two fields has it."""
+    return max(request.replica_id, request.replica_state.replica_id)
 
 
 def _requested(request: FetchRequest) -> dict[tuple[str, UUID, int], CachedPartition]:
@@ -205,6 +233,7 @@ def _requested(request: FetchRequest) -> dict[tuple[str, UUID, int], CachedParti
                 partition.partition_max_bytes,
                 partition.current_leader_epoch,
                 partition.last_fetched_epoch,
+                partition.log_start_offset,
             )
             wanted[cached.key] = cached
     return wanted

@@ -34,6 +34,11 @@ FIRST_VERSION_WITH = {
 }
 """Special timestamps that older versions do not know."""
 
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
+CONSUMER = -1
+DEBUGGING = -2
+"""Replica id of tools that compare replicas: they ask any of them (rule 96)."""
+
 
 def admit(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer each partition by itself; a partition named twice is refused (rule 96)."""
@@ -50,9 +55,11 @@ def admit(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsRe
             try:
                 if named[topic.name, partition.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "partition named twice")
-                answers.append(_list_offset(topic.name, partition, isolation, context))
+                answers.append(
+                    _list_offset(topic.name, partition, isolation, request.replica_id, context)
+                )
             except KafkaError as error:
-                answers.append(_failed(partition.partition_index, error))
+                answers.append(_failed(partition.partition_index, _known_to(context, error)))
         response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return response
 
@@ -73,17 +80,35 @@ def refuse(
     )
 
 
+def _known_to(context: RequestContext, error: KafkaError) -> KafkaError:
+    """Return the error as the client's version has it (rule 95)."""
+    if (
+        error.code is ErrorCode.OFFSET_NOT_AVAILABLE
+        and context.api_version < FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
+    ):
+        return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, error.message)
+    return error
+
+
 def _list_offset(
-    topic: str, wanted: ListOffsetsPartition, isolation: IsolationLevel, context: RequestContext
+    topic: str,
+    wanted: ListOffsetsPartition,
+    isolation: IsolationLevel,
+    replica_id: int,
+    context: RequestContext,
 ) -> ListOffsetsPartitionResponse:
-    partition = context.services.replicas.partition(topic, wanted.partition_index)
+    replicas = context.services.replicas
+    find = replicas.replica if replica_id == DEBUGGING else replicas.partition
+    partition = find(topic, wanted.partition_index)
     partition.check_leader_epoch(wanted.current_leader_epoch)
     if context.api_version < FIRST_VERSION_WITH.get(wanted.timestamp, 0):
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
             f"timestamp {wanted.timestamp} needs a later version of ListOffsets",
         )
-    offset, timestamp, leader_epoch = partition.list_offset(wanted.timestamp, isolation)
+    offset, timestamp, leader_epoch = partition.list_offset(
+        wanted.timestamp, isolation, as_replica=replica_id != CONSUMER
+    )
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index,
         error_code=ErrorCode.NONE,

@@ -3,13 +3,14 @@
 v3: magic 2 and transactions (KIP-98). v5: log start offset. v7: zstd (KIP-110). v8: errors of
 single records (KIP-467). v9: flexible. v10: current leader (KIP-951). v11: TRANSACTION_ABORTABLE
 (KIP-890). v12: transactions V2 (KIP-890). v13: topic IDs (KIP-516).
-
-Not implemented: CurrentLeader tags (there is one broker).
 """
 
 from functools import partial
 
+import trio
+
 from kafkalite.api.context import RequestContext
+from kafkalite.api.current_leader import CurrentLeaders
 from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler, NoResponse, Pending
 from kafkalite.api.verification import (
     UNAVAILABLE,
@@ -20,6 +21,7 @@ from kafkalite.api.verification import (
     transactional_producer,
 )
 from kafkalite.isr.partition import Partition
+from kafkalite.isr.waiters import Waiter
 from kafkalite.log.validate import InvalidRecord
 from kafkalite.types import INTERNAL_TOPICS, TopicPartition
 from kafkalite.wire.compression import Codec
@@ -27,6 +29,8 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.produce import (
     PRODUCE,
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -42,6 +46,7 @@ TRANSACTIONAL = 0x10
 """Bit of the same byte."""
 
 FIRST_VERSION_WITH_ZSTD = 7
+FIRST_VERSION_WITH_CURRENT_LEADER = 10
 FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 FIRST_VERSION_WITH_TOPIC_IDS = 13
@@ -53,14 +58,19 @@ FAILURES_TOLD_MAX = 3
 
 NONE_REFUSED: Refusals = {}
 
+ALL_ACKS = -1
+
+Unacknowledged = list[tuple[Partition, int, PartitionProduceResponse]]
+"""Partitions whose replicas are to be waited for, the high watermark needed, the answer so far."""
+
 
 def admit(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | NoResponse | Pending:
     """Append each partition's batch; one bad partition does not fail the rest (rule 37).
 
-    The high watermark passes each append at once while there is one replica, so acks=1 and
-    acks=all are answered alike.
+    With acks=all the answer waits for the in-sync replicas (rules 51-52), unless there are none
+    but this one: the high watermark then passes each append at once.
     """
     if request.transactional_id is None:
         return _append_all(request, NONE_REFUSED, context)
@@ -73,22 +83,33 @@ def admit(
 async def _append_later(
     request: ProduceRequest, refused: LaterRefusals, context: RequestContext
 ) -> ProduceResponse | NoResponse:
-    return _append_all(request, await refused.wait(), context)
+    answer = _append_all(request, await refused.wait(), context)
+    if isinstance(answer, Pending):
+        response: ProduceResponse = await answer.wait()
+        return response
+    return answer
 
 
 def _append_all(
     request: ProduceRequest, refused: Refusals, context: RequestContext
-) -> ProduceResponse | NoResponse:
+) -> ProduceResponse | NoResponse | Pending:
     response = ProduceResponse(responses=[])
+    unacknowledged: Unacknowledged = []
     for topic in request.topic_data:
-        answers = [_append(topic, data, request, refused, context) for data in topic.partition_data]
+        answers = [
+            _append(topic, data, request, refused, unacknowledged, context)
+            for data in topic.partition_data
+        ]
         response.responses.append(
             TopicProduceResponse(
                 name=topic.name, topic_id=topic.topic_id, partition_responses=answers
             )
         )
+    if unacknowledged:
+        waiting = _Acknowledgement(unacknowledged, request.timeout_ms, context)
+        return Pending(partial(_wait, waiting, response, context))
     if request.acks != 0:
-        return response
+        return _with_leaders(response, context)
     failed = [
         f"{topic.name or topic.topic_id}-{answer.index} {ErrorCode(answer.error_code).name}"
         for topic in response.responses
@@ -104,6 +125,80 @@ def _append_all(
             + (f" and {more} more" if more > 0 else "")
         )
     return NO_RESPONSE
+
+
+class _Acknowledgement:
+    """The wait of one request for the replicas of all its partitions.
+
+    The time runs from the request's arrival, not from its turn to be answered.
+    """
+
+    __slots__ = ("_deadline_s", "_event", "_left", "_waiters")
+
+    def __init__(
+        self, unacknowledged: Unacknowledged, timeout_ms: int, context: RequestContext
+    ) -> None:
+        deadline_ms = context.services.clock.monotonic_ms() + timeout_ms
+        self._deadline_s = trio.current_time() + timeout_ms / 1000
+        self._event = trio.Event()
+        self._left = len(unacknowledged)
+        self._waiters = [
+            (partition, Waiter(required_offset, deadline_ms, self._on_done), answer)
+            for partition, required_offset, answer in unacknowledged
+        ]
+        for partition, waiter, _ in self._waiters:
+            partition.wait_replicated(waiter)
+
+    def _on_done(self, waiter: Waiter) -> None:
+        del waiter
+        self._left -= 1
+        if self._left == 0:
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Return when the outcome is in all answers: replicated, failed or too late (rule 51)."""
+        try:
+            if self._left:
+                with trio.move_on_at(self._deadline_s):
+                    await self._event.wait()
+        finally:
+            for partition, waiter, _ in self._waiters:
+                partition.cancel_wait(waiter)
+        for _, waiter, answer in self._waiters:
+            # What was appended stays, so the offsets are told with an error, too.
+            assert waiter.outcome is not None
+            answer.error_code = waiter.outcome
+
+
+async def _wait(
+    waiting: _Acknowledgement, response: ProduceResponse, context: RequestContext
+) -> ProduceResponse:
+    await waiting.wait()
+    return _with_leaders(response, context)
+
+
+def _with_leaders(response: ProduceResponse, context: RequestContext) -> ProduceResponse:
+    """Tell who leads what is not led here (rule 54)."""
+    leaders = None
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                continue
+            if context.api_version < FIRST_VERSION_WITH_CURRENT_LEADER:
+                return response
+            leaders = leaders or CurrentLeaders(context)
+            found = leaders.of(topic.name, topic.topic_id, answer.index)
+            if found is not None:
+                leader_id, leader_epoch = found
+                answer.current_leader = LeaderIdAndEpoch(
+                    leader_id=leader_id, leader_epoch=leader_epoch
+                )
+    if leaders is not None:
+        response.node_endpoints = [
+            NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+            for each in leaders.endpoints()
+        ]
+    return response
 
 
 def refuse(
@@ -130,6 +225,7 @@ def _append(
     data: PartitionProduceData,
     request: ProduceRequest,
     refused: Refusals,
+    unacknowledged: Unacknowledged,
     context: RequestContext,
 ) -> PartitionProduceResponse:
     try:
@@ -152,16 +248,20 @@ def _append(
             )
         if records[CODEC_POSITION] & TRANSACTIONAL:
             _check_transactional(partition, records, request, refused, context)
-        info = partition.append(records, now_ms=context.now_ms)
+        all_acks = request.acks == ALL_ACKS
+        info = partition.append(records, now_ms=context.now_ms, all_acks=all_acks)
     except KafkaError as error:
         return _failed(data.index, error)
-    return PartitionProduceResponse(
+    answer = PartitionProduceResponse(
         index=data.index,
         error_code=ErrorCode.NONE,
         base_offset=info.first_offset,
         log_append_time_ms=info.log_append_time_ms,
         log_start_offset=info.log_start_offset,
     )
+    if all_acks and partition.leader is not None:
+        unacknowledged.append((partition, info.last_offset + 1, answer))
+    return answer
 
 
 def _check_transaction(

@@ -43,7 +43,7 @@ def refuse(
 
 def _describe(topic: str, index: int, context: RequestContext) -> PartitionResponse:
     try:
-        partition = context.services.replicas.partition(topic, index)
+        partition = context.services.replicas.replica(topic, index)
     except KafkaError as error:
         return _failed(index, error)
     return PartitionResponse(

@@ -41,6 +41,7 @@ class Waiters:
         self._sequence = 0
 
     def __len__(self) -> int:
+        """Return how many are kept, cancelled ones among them."""
         return len(self._heap)
 
     def add(self, waiter: Waiter) -> None:
@@ -49,24 +50,24 @@ class Waiters:
         heappush(self._heap, (waiter.required_offset, self._sequence, waiter))
 
     def cancel(self, waiter: Waiter) -> None:
-        """Forget one that nobody asks for any more; nothing if it is not here."""
-        self._keep([entry for entry in self._heap if entry[2] is not waiter])
+        """Tell one that nobody asks for any more; it is kept no longer than its deadline."""
+        if waiter.outcome is None:
+            waiter.outcome = ErrorCode.REQUEST_TIMED_OUT
 
     def on_high_watermark(self, high_watermark: int) -> list[Waiter]:
         """Return those whose records are replicated, in the order of their offsets."""
         heap = self._heap
-        done: list[Waiter] = []
+        done: list[tuple[int, int, Waiter]] = []
         while heap and heap[0][0] <= high_watermark:
-            waiter = heappop(heap)[2]
-            waiter.outcome = ErrorCode.NONE
-            done.append(waiter)
-        return done
+            done.append(heappop(heap))
+        return _ended(done, ErrorCode.NONE)
 
     def on_time(self, now_ms: int) -> list[Waiter]:
         """Return those whose deadline has passed."""
-        late = [entry for entry in sorted(self._heap) if entry[2].deadline_ms <= now_ms]
-        if late:
-            self._keep([entry for entry in self._heap if entry[2].deadline_ms > now_ms])
+        entries = sorted(self._heap)
+        # What is left of a sorted list is sorted, and so a heap.
+        self._heap = [entry for entry in entries if entry[2].deadline_ms > now_ms]
+        late = [entry for entry in entries if entry[2].deadline_ms <= now_ms]
         return _ended(late, ErrorCode.REQUEST_TIMED_OUT)
 
     def on_isr_below_min(self) -> list[Waiter]:
@@ -82,11 +83,9 @@ class Waiters:
         self._heap.clear()
         return _ended(entries, code)
 
-    def _keep(self, entries: list[tuple[int, int, Waiter]]) -> None:
-        self._heap = sorted(entries)  # a sorted list is a heap
-
 
 def _ended(entries: list[tuple[int, int, Waiter]], code: ErrorCode) -> list[Waiter]:
-    for _, _, waiter in entries:
+    ended = [waiter for _, _, waiter in entries if waiter.outcome is None]
+    for waiter in ended:
         waiter.outcome = code
-    return [waiter for _, _, waiter in entries]
+    return ended

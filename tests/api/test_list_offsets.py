@@ -39,7 +39,9 @@ def ask(kit, *timestamps, version=NEWEST, isolation=0, epoch=-1, topic="t", inde
         for number, timestamp in enumerate(timestamps)
     ]
     request = ListOffsetsRequest(
-        isolation_level=isolation, topics=[ListOffsetsTopic(name=topic, partitions=partitions)]
+        replica_id=-1,
+        isolation_level=isolation,
+        topics=[ListOffsetsTopic(name=topic, partitions=partitions)],
     )
     (answered,) = kit.ask(HANDLER, request, version).topics
     assert answered.name == topic
@@ -232,7 +234,9 @@ class TestRefusals:
         partitions = [
             ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in (0, 1, 0)
         ]
-        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=partitions)])
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)]
+        )
         (topic,) = kit.ask(HANDLER, request).topics
         twice = ErrorCode.INVALID_REQUEST
         assert [(p.partition_index, p.error_code) for p in topic.partitions] == [
@@ -271,11 +275,12 @@ class TestRefusals:
 
 async def test_refusal_of_a_request_is_told_for_every_partition(kit):
     request = ListOffsetsRequest(
+        replica_id=-1,
         topics=[
             ListOffsetsTopic(
                 name="t", partitions=[ListOffsetsPartition(partition_index=n) for n in (4, 5)]
             )
-        ]
+        ],
     )
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     response = HANDLER.refuse(request, error, kit.context(NEWEST))

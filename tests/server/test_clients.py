@@ -220,7 +220,9 @@ def test_what_spark_asks_after_every_poll(broker, client, topic):
     client.ask(PRODUCE, 9, produce_request(topic, b"a", b"b"))
     for timestamp, offset in [(-2, 0), (-1, 2)]:
         wanted = [ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
-        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=wanted)])
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=wanted)]
+        )
         (found,) = client.ask(LIST_OFFSETS, 7, request).topics[0].partitions
         assert (found.error_code, found.offset) == (0, offset)
 

@@ -120,6 +120,9 @@ class FakeReplicas:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index}")
         return found
 
+    def replica(self, topic, index):
+        return self.partition(topic, index)
+
     def partitions_of(self, topic):
         return {index: p for (name, index), p in self.all.items() if name == topic}
 
