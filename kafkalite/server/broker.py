@@ -39,8 +39,11 @@ from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
+    from kafkalite.log.disk import Disk
     from kafkalite.log.log import Log
     from kafkalite.meta.image import Change, Image
+    from kafkalite.meta.store import MetadataStore
+    from kafkalite.server.network import Network
 
 logger = logging.getLogger("kafkalite.server")
 
@@ -54,6 +57,10 @@ class Broker:
             ...
             nursery.cancel_scope.cancel()
 
+    Args:
+        config: its settings.
+        clock, network, disk, store: what a simulation puts in the place of the real ones.
+
     Attributes:
         services: the parts, for those who embed a broker; there once `run` has started.
         data_dirs: the log directories in use.
@@ -61,8 +68,19 @@ class Broker:
 
     services: Services
 
-    def __init__(self, config: "BrokerConfig", *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: "BrokerConfig",
+        *,
+        clock: Clock | None = None,
+        network: "Network | None" = None,
+        disk: "Disk | None" = None,
+        store: "MetadataStore | None" = None,
+    ) -> None:
         self.config = config
+        self._network = network
+        self._disk = disk
+        self._store = store
         self.data_dirs: Sequence[str] = config.log_dirs
         self._clock = clock or SystemClock()
         self._connections: ConnectionServer
@@ -103,12 +121,12 @@ class Broker:
 
     async def _run(self, task_status: "trio.TaskStatus[Broker]") -> None:
         config, clock = self.config, self._clock
-        disk = OsDisk(syncs=config.bool("kafkalite.metadata.flush"))
+        disk = self._disk or OsDisk(syncs=config.bool("kafkalite.metadata.flush"))
         logs = LogManager(self.data_dirs, disk, clock, settings=_housekeeping(config))
         cluster_id = logs.claim(
             node_id=config.node_id, cluster_id=config.optional_str("kafkalite.cluster.id")
         )
-        store = LocalStore(
+        store = self._store or LocalStore(
             disk,
             f"{self.data_dirs[0]}/{METADATA_FILE}",
             flush=config.bool("kafkalite.metadata.flush"),
@@ -163,7 +181,7 @@ class Broker:
 
     async def _serve(self, task_status: "trio.TaskStatus[Broker]") -> None:
         services = self.services
-        connections = ConnectionServer(services, self._dispatcher)
+        connections = ConnectionServer(services, self._dispatcher, network=self._network)
         self._ports = await connections.bind(self.config.listeners)
         try:
             await self._serve_on(connections, task_status)
@@ -215,7 +233,7 @@ def _is_cancellation(error: BaseException) -> bool:
     return isinstance(error, trio.Cancelled)
 
 
-def _kraft(disk: OsDisk, directories: Sequence[str]) -> KraftMetadata:
+def _kraft(disk: "Disk", directories: Sequence[str]) -> KraftMetadata:
     """Read what Apache Kafka knew of the topics whose directories it left here."""
     return merge(read_kraft_metadata(disk, directory) for directory in directories)
 
