@@ -1,4 +1,4 @@
-"""A whole broker: the one place that knows every part of it.
+"""A broker's life: start, serve, hand over, stop.
 
 Shutting down is leaving the nurseries in reverse order: clients first, then what serves them, then
 the logs, which are flushed and marked as cleanly closed.
@@ -7,45 +7,56 @@ the logs, which are flushed and marked as cleanly closed.
 import logging
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from kafkalite.api import HANDLERS
 from kafkalite.api.context import Services
-from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.clock import Clock, SystemClock
-from kafkalite.coordinator.runtime import CoordinatorRuntime
-from kafkalite.group.settings import group_settings
-from kafkalite.group.shard import GroupShards
 from kafkalite.isr.replicas import ReplicaManager
-from kafkalite.log.cleaner import CleanerSettings
+from kafkalite.log.checkpoint import format_uuid
 from kafkalite.log.disk import OsDisk, allow_many_open_files
-from kafkalite.log.housekeeping import HousekeepingSettings
 from kafkalite.log.manager import LogManager
-from kafkalite.meta.changes import PartitionsAdded, TopicCreated, TopicDeleted
+from kafkalite.meta.changes import (
+    ImageReplaced,
+    LeaderEpochsRaised,
+    PartitionChanged,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+)
 from kafkalite.meta.found_logs import FoundLog
+from kafkalite.meta.image import Image
 from kafkalite.meta.kraft import KraftMetadata, merge, read_kraft_metadata
-from kafkalite.meta.local import METADATA_FILE, LocalStore
 from kafkalite.meta.runner import MetadataRunner
+from kafkalite.meta.store import MetadataStoreError
+from kafkalite.server import parts
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.listeners import BindError, ConnectionServer
-from kafkalite.txn.coordinator import TransactionCoordinator
-from kafkalite.txn.settings import transaction_settings
-from kafkalite.txn.shard import TransactionShards
+from kafkalite.server.network import Network, TcpNetwork
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.controlled_shutdown import (
+    CONTROLLED_SHUTDOWN,
+    ControlledShutdownRequest,
+)
 
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
     from kafkalite.log.disk import Disk
     from kafkalite.log.log import Log
-    from kafkalite.meta.image import Change, Image
+    from kafkalite.meta.image import Change
     from kafkalite.meta.store import MetadataStore
-    from kafkalite.server.network import Network
 
 logger = logging.getLogger("kafkalite.server")
+
+HAND_OVER_TRIALS: Final = 3
+HAND_OVER_TIMEOUT_MS: Final = 5_000
+HAND_OVER_BACKOFF_S: Final = 0.5
+"""A broker that stops asks so often, and waits so long each time, for others to take over."""
 
 
 class Broker:
@@ -59,7 +70,8 @@ class Broker:
 
     Args:
         config: its settings.
-        clock, network, disk, store: what a simulation puts in the place of the real ones.
+        clock, network, disk, store, entropy: what a simulation puts in the place of the machine's
+            clocks, sockets and files, the place of metadata that the settings name, and chance.
 
     Attributes:
         services: the parts, for those who embed a broker; there once `run` has started.
@@ -73,18 +85,21 @@ class Broker:
         config: "BrokerConfig",
         *,
         clock: Clock | None = None,
-        network: "Network | None" = None,
+        network: Network | None = None,
         disk: "Disk | None" = None,
         store: "MetadataStore | None" = None,
+        entropy: random.Random | None = None,
     ) -> None:
         self.config = config
-        self._network = network
-        self._disk = disk
-        self._store = store
         self.data_dirs: Sequence[str] = config.log_dirs
         self._clock = clock or SystemClock()
-        self._connections: ConnectionServer
+        self._network = network or TcpNetwork()
+        self._disk = disk or OsDisk(syncs=config.bool("kafkalite.metadata.flush"))
+        self._store = store
+        self._entropy = entropy or random.Random()
+        self._cluster: parts.ClusterParts | None = None
         self._ports: dict[str, int] = {}
+        self._image = Image()
 
     @property
     def bootstrap(self) -> str:
@@ -108,8 +123,8 @@ class Broker:
         `task_status` is told when connections are accepted, and not before.
 
         Raises:
-            LogDirectoryError, MetadataStoreError, BindError: the broker cannot start; each message
-                is one line for the operator.
+            LogDirectoryError, MetadataStoreError, BindError: the broker cannot start, or was
+                declared dead and replaced; each message is one line for the operator.
         """
         allow_many_open_files()
         if self.data_dirs:
@@ -121,110 +136,179 @@ class Broker:
 
     async def _run(self, task_status: "trio.TaskStatus[Broker]") -> None:
         config, clock = self.config, self._clock
-        disk = self._disk or OsDisk(syncs=config.bool("kafkalite.metadata.flush"))
-        logs = LogManager(self.data_dirs, disk, clock, settings=_housekeeping(config))
-        cluster_id = logs.claim(
-            node_id=config.node_id, cluster_id=config.optional_str("kafkalite.cluster.id")
+        new_uuid = parts.new_uuid_from(self._entropy)
+        logs = LogManager(
+            self.data_dirs,
+            self._disk,
+            clock,
+            settings=parts.housekeeping_settings(config),
+            new_uuid=new_uuid,
         )
-        store = self._store or LocalStore(
-            disk,
-            f"{self.data_dirs[0]}/{METADATA_FILE}",
-            flush=config.bool("kafkalite.metadata.flush"),
+        store = self._store or parts.metadata_store(
+            config, clock, self._disk, directory=self.data_dirs[0]
         )
-        metadata = MetadataRunner(config, store, cluster_id=cluster_id)
-        stopped_cleanly = True
+        is_loaded = stopped_cleanly = False
         try:
-            await metadata.load()
-            logs.load(lambda tp: metadata.log_config(tp.topic), progress=_report_progress)
-            found = map(_found, logs.logs())
-            for stale in await metadata.adopt(found, partial(_kraft, disk, self.data_dirs)):
-                logs.delete(stale)
+            cluster_id = await self._claim(logs, store, format_uuid(new_uuid()))
+            metadata = MetadataRunner(config, store, cluster_id=cluster_id, new_uuid=new_uuid)
+            await self._load(metadata, logs)
+            is_loaded = True
             replicas = ReplicaManager(config.node_id, logs, config)
-            groups = CoordinatorRuntime(
-                [
-                    GroupShards(group_settings(config)),
-                    TransactionShards(transaction_settings(config)),
-                ],
+            if store.shared:
+                self._cluster = parts.cluster_parts(
+                    config, clock, self._network, metadata=metadata, replicas=replicas
+                )
+                metadata.use_channel(self._cluster.controller)
+            self.services = parts.services(
+                config,
                 clock,
-                write_timeout_ms=config.int("offsets.commit.timeout.ms"),
-                perform=lambda effect: transactions.perform(effect),
-            )
-            transactions = TransactionCoordinator(
-                groups,
-                clock,
-                find_partition=replicas.find,
-                exists=lambda tp: metadata.image.partition(*tp) is not None,
-            )
-            self.services = Services(
-                config=config,
-                clock=clock,
+                self._entropy,
                 logs=logs,
                 metadata=metadata,
                 replicas=replicas,
-                groups=groups,
-                transactions=transactions,
-                fetch_sessions=FetchSessions(
-                    max_sessions=config.int("max.incremental.fetch.session.cache.slots"),
-                    first_id=random.randrange(1, 2**31),
-                ),
-                fetch_max_bytes=config.int("fetch.max.bytes"),
+                cluster=self._cluster,
             )
-            self._dispatcher = Dispatcher(HANDLERS)
+            forward = None if self._cluster is None else self._cluster.forwarder
+            self._dispatcher = Dispatcher(HANDLERS, forward=forward)
             await self._serve(task_status)
         except BaseException as error:
             # After a bug nobody knows what the logs' memory is worth: the next start recovers.
-            stopped_cleanly = isinstance(error, BindError) or _is_cancellation(error)
+            expected = isinstance(error, BindError) or _is_cancellation(error)
+            stopped_cleanly = is_loaded and expected
             raise
         finally:
-            metadata.close()
+            store.close()
             logs.close(clean=stopped_cleanly)
 
+    async def _claim(self, logs: LogManager, store: "MetadataStore", new_id: str) -> str:
+        """Find out which cluster this is, and take the directories for it; return its id."""
+        await store.open()
+        wanted = self.config.optional_str("kafkalite.cluster.id")
+        if store.shared:
+            cluster_id = await store.cluster_id(wanted or new_id)
+            if wanted not in (None, cluster_id):
+                raise MetadataStoreError(
+                    f"kafkalite.cluster.id is {wanted}, the cluster at zookeeper.connect is "
+                    f"{cluster_id}"
+                )
+            wanted = cluster_id
+        return logs.claim(node_id=self.config.node_id, cluster_id=wanted)
+
+    async def _load(self, metadata: MetadataRunner, logs: LogManager) -> None:
+        """Take up metadata and logs, and make them agree."""
+        await metadata.load()
+        logs.load(lambda tp: metadata.log_config(tp.topic), progress=_report_progress)
+        found = map(_found, logs.logs())
+        for stale in await metadata.adopt(found, partial(_kraft, self._disk, self.data_dirs)):
+            logs.delete(stale)
+
     async def _serve(self, task_status: "trio.TaskStatus[Broker]") -> None:
-        services = self.services
-        connections = ConnectionServer(services, self._dispatcher, network=self._network)
+        """Serve until cancelled; meanwhile everything runs on until others have taken over."""
+        connections = ConnectionServer(self.services, self._dispatcher, network=self._network)
         self._ports = await connections.bind(self.config.listeners)
         try:
-            await self._serve_on(connections, task_status)
+            async with trio.open_nursery() as outside:
+                with trio.CancelScope(shield=True) as inside:
+                    outside.start_soon(self._stop_when_cancelled, inside)
+                    async with trio.open_nursery() as nursery:
+                        await self._start(nursery, connections)
+                        task_status.started(self)
+                outside.cancel_scope.cancel()
         finally:
             connections.close()
 
-    async def _serve_on(
-        self, connections: ConnectionServer, task_status: "trio.TaskStatus[Broker]"
-    ) -> None:
-        services = self.services
-        await services.metadata.register(self._ports)
-        services.replicas.load(services.metadata.image)
-        services.metadata.subscribe(self._on_changes)
-        self._lead(services.metadata.image, sorted(INTERNAL_TOPICS))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(services.logs.housekeeping)
-            await nursery.start(services.groups.run)
-            await nursery.start(services.transactions.run)
-            async with trio.open_nursery() as clients:
-                await clients.start(connections.run)
-                task_status.started(self)
+    async def _start(self, nursery: trio.Nursery, connections: ConnectionServer) -> None:
+        """Join the cluster, take up the roles it gives, and accept clients."""
+        services, cluster = self.services, self._cluster
+        metadata = services.metadata
+        if cluster is not None:
+            for subscriber in cluster.subscribers:
+                metadata.subscribe(subscriber)
+        await nursery.start(metadata.run)
+        await metadata.register(self._ports)
+        # From here on nothing waits until all parts know where the cluster stands.
+        services.replicas.load(metadata.image)
+        metadata.subscribe(self._on_changes)
+        self._image = metadata.image
+        self._lead(metadata.image, INTERNAL_TOPICS)
+        nursery.start_soon(services.logs.housekeeping)
+        await nursery.start(services.groups.run)
+        await nursery.start(services.transactions.run)
+        if cluster is not None:
+            await nursery.start(cluster.isr_keeper.run)
+            await nursery.start(cluster.fetchers.run)
+        await nursery.start(connections.run)
+
+    async def _stop_when_cancelled(self, inside: trio.CancelScope) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            if not inside.cancel_called:
+                with trio.CancelScope(shield=True):
+                    await self._hand_over()
+                inside.cancel()
+
+    async def _hand_over(self) -> None:
+        """Have others lead what this broker leads, so that clients notice little (rule I182)."""
+        cluster, metadata = self._cluster, self.services.metadata
+        if (
+            cluster is None
+            or metadata.broker_epoch < 0
+            or not self.config.bool("controlled.shutdown.enable")
+        ):
+            return
+        request = ControlledShutdownRequest(
+            broker_id=self.config.node_id, broker_epoch=metadata.broker_epoch
+        )
+        for trial in range(HAND_OVER_TRIALS):
+            try:
+                answer = await cluster.controller.request(
+                    CONTROLLED_SHUTDOWN, request, timeout_ms=HAND_OVER_TIMEOUT_MS
+                )
+            except KafkaError as error:
+                logger.warning("nobody took over what this broker leads: %s", error)
+                return
+            if answer.error_code != ErrorCode.NONE:
+                logger.warning(
+                    "the controller refused a shutdown: %s", ErrorCode(answer.error_code).name
+                )
+            elif not answer.remaining_partitions:
+                return
+            if trial + 1 < HAND_OVER_TRIALS:
+                await trio.sleep(HAND_OVER_BACKOFF_S)
+        logger.warning("stopping as leader of partitions that no other broker can lead")
 
     def _on_changes(self, changes: "Sequence[Change]", image: "Image") -> None:
         """Pass a commit on: logs first, then the coordinators that write to them."""
         self.services.replicas.on_changes(changes, image)
-        moved = [
-            change.name
-            for change in changes
-            if isinstance(change, TopicCreated | TopicDeleted | PartitionsAdded)
-        ]
-        self._lead(image, moved)
-        deleted = [change.name for change in changes if isinstance(change, TopicDeleted)]
-        if deleted:
-            self.services.groups.on_topics_deleted(deleted)
+        self._lead(image, _topics_touched(changes))
+        before, self._image = self._image, image
+        if any(isinstance(change, TopicDeleted | ImageReplaced) for change in changes):
+            deleted = before.topics.keys() - image.topics.keys()
+            self.services.groups.on_topics_deleted(sorted(deleted))
 
-    def _lead(self, image: "Image", topics: Sequence[str]) -> None:
+    def _lead(self, image: "Image", topics: Iterable[str]) -> None:
         """Tell the coordinators which partitions of their internal topics are led here."""
         groups = self.services.groups
-        for name in topics:
+        for name in sorted(topics):
             if groups.coordinates(name):
                 topic = image.topics.get(name)
                 count = 0 if topic is None else len(topic.partitions)
                 groups.set_leaderships(name, count, self.services.replicas.partitions_of(name))
+
+
+def _topics_touched(changes: "Sequence[Change]") -> Iterable[str]:
+    """Return the names of topics whose leaders may be others now, and of internal ones at least."""
+    names: set[str] = set()
+    for change in changes:
+        match change:
+            case TopicCreated() | TopicDeleted() | PartitionsAdded() | PartitionChanged():
+                names.add(change.name)
+            case LeaderEpochsRaised() | ImageReplaced():
+                names |= INTERNAL_TOPICS
+            case _:
+                pass
+    return names
 
 
 def _is_cancellation(error: BaseException) -> bool:
@@ -251,25 +335,3 @@ def _found(log: "Log") -> FoundLog:
 def _report_progress(count: int, total: int, topic_partition: object) -> None:
     if count == total or count % 1_000 == 0:
         logger.info("opened %d of %d logs, last %s", count, total, topic_partition)
-
-
-def _housekeeping(config: "BrokerConfig") -> HousekeepingSettings:
-    return HousekeepingSettings(
-        initial_task_delay_ms=config.int("log.initial.task.delay.ms"),
-        retention_check_interval_ms=config.int("log.retention.check.interval.ms"),
-        flush_offset_checkpoint_interval_ms=config.int("log.flush.offset.checkpoint.interval.ms"),
-        flush_start_offset_checkpoint_interval_ms=config.int(
-            "log.flush.start.offset.checkpoint.interval.ms"
-        ),
-        producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
-        producer_id_expiration_check_interval_ms=config.int(
-            "producer.id.expiration.check.interval.ms"
-        ),
-        cleaner_enable=config.bool("log.cleaner.enable"),
-        cleaner_backoff_ms=config.int("log.cleaner.backoff.ms"),
-        cleaner=CleanerSettings(
-            dedupe_buffer_size=config.int("log.cleaner.dedupe.buffer.size"),
-            io_buffer_load_factor=config.float("log.cleaner.io.buffer.load.factor"),
-            io_max_bytes_per_second=config.float("log.cleaner.io.max.bytes.per.second"),
-        ),
-    )
