@@ -10,7 +10,9 @@ from kafkalite.meta.adoption import adopt_topic
 from kafkalite.meta.alter_configs import alter_configs, check_topic_configs, replace_configs
 from kafkalite.meta.brokers import check_epoch, register_broker, shut_down, unregister_broker
 from kafkalite.meta.changes import (
+    TOPIC_RESOURCE,
     Change,
+    ConfigsChanged,
     PartitionsAdded,
     ProducerIdsAllocated,
     TopicCreated,
@@ -42,7 +44,12 @@ from kafkalite.meta.names import (
     collision_key,
     refusal_of_name,
 )
-from kafkalite.meta.partitions import alter_partition, elect_leader, rebalance_leaders
+from kafkalite.meta.partitions import (
+    alter_partition,
+    elect_if_unclean,
+    elect_leader,
+    rebalance_leaders,
+)
 from kafkalite.meta.placement import place_replicas
 from kafkalite.meta.reassign import finish_reassignments, reassign
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -65,9 +72,9 @@ def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
         case CreatePartitions():
             return _create_partitions(event, image)
         case AlterConfigs():
-            return replace_configs(event, image, rules)
+            return _with_elections(replace_configs(event, image, rules), image)
         case IncrementalAlterConfigs():
-            return alter_configs(event, image, rules)
+            return _with_elections(alter_configs(event, image, rules), image)
         case AllocateProducerIds():
             return _allocate_producer_ids(event, image)
         case AdoptTopic():
@@ -90,6 +97,14 @@ def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
             return finish_reassignments(image)
         case _:  # pragma: no cover - mypy proves that there is none
             assert_never(event)
+
+
+def _with_elections(changes: list[Change], image: Image) -> list[Change]:
+    """Add what it means that a topic without leaders may have them uncleanly now (rule I178)."""
+    for change in tuple(changes):
+        if isinstance(change, ConfigsChanged) and change.resource_type == TOPIC_RESOURCE:
+            changes += elect_if_unclean(change, image)
+    return changes
 
 
 def _create_topic(event: CreateTopic, image: Image, rules: Rules) -> list[Change]:
@@ -273,9 +288,7 @@ def _place(
     # Who is about to stop gets a replica only where there are no others.
     hosts = eligible if replication_factor <= len(eligible) else tuple(image.brokers)
     racks = {broker_id: image.brokers[broker_id].rack for broker_id in hosts}
-    placed = place_replicas(
-        racks, count=count, replication_factor=replication_factor, start=start % len(racks)
-    )
+    placed = place_replicas(racks, count=count, replication_factor=replication_factor, start=start)
     return [_new_partition(replicas, image) for replicas in placed]
 
 

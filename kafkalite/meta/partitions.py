@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kafkalite.meta.brokers import check_epoch
-from kafkalite.meta.changes import Change, changed
+from kafkalite.meta.changes import Change, ConfigsChanged, changed
 from kafkalite.meta.election import elect_offline, elect_preferred
 from kafkalite.meta.events import AlterPartition, ElectLeader, RebalanceLeaders
 from kafkalite.meta.image import NO_LEADER, Image, PartitionImage, TopicImage
@@ -87,6 +87,23 @@ def elect_leader(event: ElectLeader, image: Image) -> list[Change]:
             f"{list(state.isr)}; live brokers are {list(eligible)}",
         )
     return changed(image.topics[event.topic], event.index, after)
+
+
+def elect_if_unclean(change: ConfigsChanged, image: Image) -> list[Change]:
+    """Elect leaders where none is, if a topic's changed settings allow replicas that lack records.
+
+    Somebody sets `unclean.leader.election.enable` to have the partitions back, and would wait for
+    the next broker that comes otherwise.
+    """
+    if change.values.get("unclean.leader.election.enable", "").strip().lower() != "true":
+        return []
+    topic = image.topics[change.resource_name]
+    eligible = image.eligible_brokers()
+    changes: list[Change] = []
+    for index, state in enumerate(topic.partitions):
+        if state.leader == NO_LEADER:
+            changes += changed(topic, index, elect_offline(state, eligible, unclean=True))
+    return changes
 
 
 def rebalance_leaders(event: RebalanceLeaders, image: Image) -> list[Change]:

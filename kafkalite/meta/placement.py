@@ -1,6 +1,6 @@
 """Which brokers get the replicas of new partitions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 
 def place_replicas(
@@ -9,7 +9,8 @@ def place_replicas(
     """Return the replicas of `count` partitions, the preferred leader first.
 
     Leaders go around the brokers, beginning with number `start` of them; the replicas of a
-    partition lie on as many racks as there are (KIP-36).
+    partition lie on as many racks as there are (KIP-36). With each round the others move on by
+    one, so that all brokers take over from one that dies, and not just its neighbour.
 
     Args:
         racks: the live brokers and their racks; at least `replication_factor` of them.
@@ -36,13 +37,16 @@ def _alternate_racks(racks: Mapping[int, str | None]) -> list[int]:
 
 
 def _choose(
-    circle: Sequence[int],
+    circle: list[int],
     racks: Mapping[int, str | None],
     *,
     first: int,
     replication_factor: int,
 ) -> tuple[int, ...]:
-    candidates = [circle[(first + step) % len(circle)] for step in range(len(circle))]
+    rounds, leader = divmod(first, len(circle))
+    others = circle[leader + 1 :] + circle[:leader]
+    shift = rounds % max(len(others), 1)
+    candidates = [circle[leader], *others[shift:], *others[:shift]]
     chosen: list[int] = []
     used_racks: set[str | None] = set()
     # Each round takes one broker of each rack that the round has not used, in circle order.

@@ -161,3 +161,13 @@ def test_client_metrics_have_codes_of_their_own():
     ):
         assert refusal(alter(operation, kind=METRICS, name="m"), image()).code is code
     assert refusal(alter(kind=METRICS, name=""), image()).code is ErrorCode.INVALID_REQUEST
+
+
+def test_the_controller_decides_for_every_registered_broker():
+    """Other brokers hand on what they are asked (KIP-590)."""
+    before = image(brokers=(1, 2))
+    operations = [("log.retention.ms", 0, "5")]
+    event = IncrementalAlterConfigs(resource_type=BROKER, resource_name="2", operations=operations)
+    assert after(event, before).configs_of((BROKER, "2")) == {"log.retention.ms": "5"}
+    other = IncrementalAlterConfigs(resource_type=BROKER, resource_name="3", operations=operations)
+    assert refusal(other, before).code is ErrorCode.INVALID_REQUEST

@@ -9,6 +9,7 @@ from kafkalite.meta.changes import (
     BrokerRegistered,
     BrokerUnregistered,
     ConfigsChanged,
+    ImageReplaced,
     LeaderEpochsRaised,
     PartitionChanged,
     PartitionsAdded,
@@ -27,6 +28,7 @@ from tests.meta.meta_kit import BROKER, events, image, rules, topic_id
 
 RULES = rules()
 REPLICA = PartitionImage((1, 2), (1,), 1, 3, 4)
+SOLE = PartitionImage((1,), (1,), 1)
 REASSIGNED = PartitionImage((3, 1, 2), (1,), 1, 3, 4, adding=(3,), removing=(2,))
 
 
@@ -120,6 +122,82 @@ def run(sequence, start):
         live = live.apply(changes)
         commits.append(json.dumps([to_json(change) for change in changes]))
     return live, commits
+
+
+class TestOlderThanKnown:
+    """A broker that loads a snapshot may be told changes again that led to it."""
+
+    def again(self, before, *changes):
+        return replace(before.apply(changes), version=before.version)
+
+    def test_a_registration_that_was_replaced(self):
+        before = image(brokers=(1,), epochs=(7,))
+        older = BrokerRegistered(broker_id=1, endpoints={}, broker_epoch=6)
+        gone = BrokerUnregistered(broker_id=1, broker_epoch=6)
+        assert self.again(before, older, gone) == before
+        assert not before.apply([replace(gone, broker_epoch=7)]).brokers
+
+    def test_a_topic_that_is_there_or_was_deleted(self):
+        created = TopicCreated(name="a", topic_id=topic_id(1), partitions=(SOLE,))
+        before = image(created).apply(
+            [PartitionChanged(name="a", topic_id=topic_id(1), index=0, state=REPLICA)]
+        )
+        assert self.again(before, created) == before
+        deleted = TopicDeleted(name="a", topic_id=topic_id(1))
+        gone = before.apply([deleted])
+        assert self.again(gone, created, deleted) == gone
+        settings_ = ConfigsChanged(resource_type=2, resource_name="a", values={"k": "v"})
+        changed_ = PartitionChanged(name="a", topic_id=topic_id(1), index=0, state=REPLICA)
+        added = PartitionsAdded(name="a", topic_id=topic_id(1), partitions=(SOLE,))
+        assert self.again(gone, settings_, changed_, added) == gone
+
+    def test_a_topic_under_the_name_of_another(self):
+        """The deletion of the other was not told; it is gone all the same."""
+        after = image("a").apply([TopicCreated(name="a", topic_id=topic_id(9), partitions=(SOLE,))])
+        assert after.topics["a"].topic_id == topic_id(9)
+        assert after.retired_topic_ids == (topic_id(1),)
+        assert list(after.topic_names) == [topic_id(9)]
+        stale = TopicDeleted(name="a", topic_id=topic_id(1))
+        assert self.again(after, stale) == after
+
+    def test_partitions_that_are_there(self):
+        added = PartitionsAdded(
+            name="a", topic_id=topic_id(1), partitions=(SOLE, SOLE), first_index=1
+        )
+        before = image("a").apply([added])
+        assert len(before.topics["a"].partitions) == 3
+        assert self.again(before, added) == before
+
+    def test_a_state_that_was_replaced(self):
+        states = [replace(SOLE, partition_epoch=epoch) for epoch in (1, 2)]
+        changes = [
+            PartitionChanged(name="a", topic_id=topic_id(1), index=0, state=state)
+            for state in states
+        ]
+        before = image("a").apply(changes)
+        assert self.again(before, changes[0]) == before
+        beyond = PartitionChanged(name="a", topic_id=topic_id(1), index=5, state=SOLE)
+        assert self.again(before, beyond) == before
+
+    def test_producer_ids_never_go_back(self):
+        """Rule D64."""
+        before = image(next_producer_id=3000)
+        assert self.again(before, ProducerIdsAllocated(broker_id=1, next_producer_id=9)) == before
+
+
+def test_that_an_image_was_replaced_changes_nothing():
+    before = image("a")
+    assert replace(before.apply([ImageReplaced()]), version=before.version) == before
+    with pytest.raises(ValueError):
+        from_json(to_json(ImageReplaced()))
+
+
+def test_files_of_older_versions_are_read():
+    line = {"change": "BrokerRegistered", "broker_id": 1, "endpoints": {}, "rack": None}
+    assert from_json(line) == BrokerRegistered(broker_id=1, endpoints={})
+    line = {"change": "PartitionsAdded", "name": "a", "topic_id": str(topic_id(1))}
+    line["partitions"] = [[[1], [1], 1, 0, 0]]
+    assert len(image("a").apply([from_json(line)]).topics["a"].partitions) == 2
 
 
 @settings(max_examples=100, deadline=None)

@@ -12,7 +12,7 @@ from kafkalite.meta.image import (
     PartitionImage,
 )
 from kafkalite.wire.errors import ErrorCode
-from tests.meta.meta_kit import BROKER, image, topic_id
+from tests.meta.meta_kit import BROKER, image, shutting_down, topic_id
 
 REPLICA = PartitionImage((1,), (1,), 1)
 
@@ -88,3 +88,24 @@ def test_names_that_others_may_not_resemble_are_known_until_their_topic_goes():
     assert older_gone.colliding == {"a_b": "a_b"}
     assert older_gone.apply([TopicDeleted(name="plain", topic_id=topic_id(2))]).colliding
     assert not older_gone.apply([TopicDeleted(name="a_b", topic_id=topic_id(3))]).colliding
+
+
+def test_leaders_may_be_live_brokers_that_are_not_shutting_down():
+    """Rule I183."""
+    before = shutting_down(image(brokers=(3, 1, 2)), 2)
+    assert before.eligible_brokers() == (1, 3)
+
+
+def test_an_image_is_the_same_under_another_controller():
+    before = image("a")
+    other = before.with_controller(2, 7)
+    assert (other.controller_id, other.controller_epoch) == (2, 7)
+    assert other.topics is before.topics
+
+
+def test_a_reassigned_partition_knows_where_it_came_from_and_goes():
+    """KIP-455."""
+    state = PartitionImage((4, 1, 2), (1, 2), 1, adding=(4,), removing=(2,))
+    assert state.is_reassigned
+    assert (state.target, state.origin) == ((4, 1), (1, 2))
+    assert not PartitionImage((1,), (1,), 1).is_reassigned

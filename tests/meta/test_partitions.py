@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from kafkalite.meta.changes import TopicCreated, from_json, snapshot, to_json
 from kafkalite.meta.controller import decide
-from kafkalite.meta.events import ElectLeader, RebalanceLeaders, RegisterBroker
+from kafkalite.meta.events import (
+    AlterConfigs,
+    ElectLeader,
+    IncrementalAlterConfigs,
+    RebalanceLeaders,
+    RegisterBroker,
+)
 from kafkalite.meta.image import NO_LEADER, Image, PartitionImage
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.meta.meta_kit import (
@@ -148,6 +154,35 @@ class TestElectLeader:
         for topic, index in (("a", 1), ("b", 0)):
             error = refusal(ElectLeader(topic=topic, index=index), with_partitions(STATE))
             assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class TestUncleanSetting:
+    """Rule I178: a topic without a leader gets one when its settings allow any."""
+
+    WAITING = replace(STATE, leader=NO_LEADER)
+
+    def set(self, value, before):
+        event = IncrementalAlterConfigs(
+            resource_type=2,
+            resource_name="a",
+            operations=[("unclean.leader.election.enable", 0, value)],
+        )
+        return after(event, before)
+
+    def test_a_replica_that_lacks_records_leads_at_once(self):
+        before = with_partitions(self.WAITING, brokers=(3,))
+        assert only(self.set("true", before)) == PartitionImage((1, 2, 3), (3,), 3, 6, 10)
+        event = AlterConfigs(
+            resource_type=2,
+            resource_name="a",
+            configs=[("unclean.leader.election.enable", "true")],
+        )
+        assert only(after(event, before)).leader == 3
+
+    def test_nothing_happens_where_it_is_not_allowed_or_not_needed(self):
+        waiting = with_partitions(self.WAITING, brokers=(3,))
+        assert only(self.set("false", waiting)) == self.WAITING
+        assert only(self.set("true", with_partitions(STATE))) == STATE
 
 
 class TestRebalance:

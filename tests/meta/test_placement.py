@@ -10,7 +10,14 @@ def test_one_broker_gets_everything():
 
 def test_leaders_go_around_the_brokers():
     placed = place_replicas({1: None, 2: None, 3: None}, count=4, replication_factor=2, start=1)
-    assert placed == [(2, 3), (3, 1), (1, 2), (2, 3)]
+    assert placed == [(2, 3), (3, 1), (1, 3), (2, 1)]
+
+
+def test_who_takes_over_from_a_dead_leader_is_not_always_its_neighbour():
+    """As Kafka's AdminUtils: the second replica moves on with each round."""
+    racks = dict.fromkeys(range(4))
+    placed = place_replicas(racks, count=12, replication_factor=2, start=0)
+    assert {second for first, second in placed if first == 0} == {1, 2, 3}
 
 
 def test_replicas_lie_on_different_racks():
@@ -35,7 +42,7 @@ def test_more_replicas_than_racks_fill_the_racks_in_turn():
 )
 def test_placement_is_always_valid_and_spreads_leaders(racks, data):
     replication_factor = data.draw(st.integers(1, len(racks)))
-    start = data.draw(st.integers(0, 100))
+    start = data.draw(st.integers(0, 2**128))
     placed = place_replicas(
         racks, count=2 * len(racks), replication_factor=replication_factor, start=start
     )
