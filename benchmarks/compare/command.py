@@ -11,12 +11,14 @@ from tqdm import tqdm
 from benchmarks import machine
 from benchmarks.compare import bare_loops, startup
 from benchmarks.compare.brokers import Apache, BrokerUnderTest, Kafkalite, Kfake, MockCluster
+from benchmarks.compare.clusters import ApacheCluster, KafkaliteCluster
 from benchmarks.compare.measure import Case, Outcome, run_case, summary
 from benchmarks.compare.rows.choices import choices
 from benchmarks.compare.rows.consumers import consumers, together
 from benchmarks.compare.rows.latency import latency
 from benchmarks.compare.rows.limits import limits
 from benchmarks.compare.rows.producers import producers
+from benchmarks.compare.rows.replication import failover, replicated
 from benchmarks.compare.rows.requests import small_requests
 from benchmarks.compare.rows.scale import scale, stored_sizes
 
@@ -32,6 +34,10 @@ ROWS: dict[str, tuple[str, Callable[[float], list[Case]]]] = {
     "stored": ("8", stored_sizes),
     "choices": ("10", choices),
 }
+CLUSTER_ROWS: dict[str, tuple[str, Callable[[float], list[Case]]]] = {
+    "replicated": ("4", replicated),
+    "failover": ("11", failover),
+}
 START = "start"
 QUICK_FACTOR, QUICK_RUNS, QUICK_WARM_UP = 0.5, 3, 0.4
 FULL_FACTOR, FULL_RUNS, FULL_WARM_UP = 2.5, 5, 0.4
@@ -39,7 +45,7 @@ LIMIT_SECONDS = 3
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice([*ROWS, START]))
+@click.argument("names", nargs=-1, type=click.Choice([*ROWS, START, *CLUSTER_ROWS]))
 @click.option("--quick", is_flag=True, help="Fewer and shorter runs: minutes instead of an hour.")
 @click.option("--factor", type=float, help="Length of a run instead of the profile's.")
 @click.option("--runs", type=int, help="Runs instead of the profile's.")
@@ -74,7 +80,9 @@ def main(
         "failures": [],
     }
     ends = time.monotonic() + deadline if deadline else None
-    outcomes = list(_outcomes(names or (*ROWS, START), part, factor, runs, warm_up, ends))
+    outcomes = list(
+        _outcomes(names or (*ROWS, START, *CLUSTER_ROWS), part, factor, runs, warm_up, ends)
+    )
     for outcome in outcomes:
         if outcome.failure:
             results["failures"].append([outcome.row, outcome.case.name, outcome.failure])
@@ -110,6 +118,11 @@ def _outcomes(
                 found += _row(name, part, brokers, factor, runs, warm_up, ends)
     if START in names and (ends is None or time.monotonic() < ends):
         found += startup.measure(factor, runs)
+    wanted = [name for name in names if name in CLUSTER_ROWS]
+    if wanted and (ends is None or time.monotonic() < ends):
+        with KafkaliteCluster() as ours, ApacheCluster() as theirs:
+            for name in wanted:
+                found += _row(name, part, (ours, theirs), factor, runs, warm_up, ends)
     return found
 
 
@@ -122,7 +135,7 @@ def _row(
     warm_up: float,
     ends: float | None,
 ) -> list[Outcome]:
-    number, make = ROWS[name]
+    number, make = {**ROWS, **CLUSTER_ROWS}[name]
     cases, found = [case for case in make(factor) if part in case.name], []
     for case in tqdm(cases, desc=name, leave=False, disable=None):
         if ends is not None and time.monotonic() > ends:

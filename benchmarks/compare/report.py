@@ -11,12 +11,14 @@ ROW_TITLES = {
     "1": "Producers",
     "2": "Consumers",
     "3": "Producer and consumer together",
+    "4": "Three brokers on one machine, replication factor 3",
     "5": "Latency from `produce` to the consumer",
     "6": "Small requests: one record a request, acks=1",
     "7": "Limits: prepared batches in, answers dropped unread",
     "8": "Scale",
     "9": "Start and memory",
     "10": "What the choices of the design are worth",
+    "11": "Three brokers: faults and catching up",
 }
 PLOTS = {
     "1": ("throughput", "producers.svg"),

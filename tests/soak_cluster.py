@@ -1,0 +1,83 @@
+"""Breaks a cluster under load for as long as wanted: `python -m tests.soak_cluster --help`.
+
+Each round has a cluster, data and a seed of its own: clients work, faults are injected, everything
+is healed, and the round is audited as a whole. The first finding ends the run with code 1 and the
+seed; the data stay where they are.
+"""
+
+import argparse
+import itertools
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from kafkalite.testing import Cluster
+from tests.cluster.audit import audit
+from tests.cluster.faults import Faults
+from tests.cluster.workload import PATIENCE_S, Workload
+
+
+def run_round(seed, data_dir, *, faults, gap_s):
+    """Run one round; return what was injected, what was done, and what was found."""
+    with Cluster(3, data_dir=data_dir) as cluster:
+        injected = Faults(cluster, seed=seed)
+        with Workload(cluster.bootstrap, seed=seed) as workload:
+            workload.wait_progress(PATIENCE_S)
+            for _ in range(faults):
+                injected.inject()
+                time.sleep(injected.random.uniform(0, 2 * gap_s))
+            cluster.wait_in_sync(timeout_s=PATIENCE_S)
+            workload.wait_progress(PATIENCE_S)
+            workload.finish()
+            cluster.wait_in_sync(timeout_s=PATIENCE_S)
+            found = audit(workload, [Path(b.data_dir) for b in cluster.brokers.values()])
+            return injected.counts, workload.counts(), found
+
+
+def main():
+    """Run rounds until the faults or the time are used up."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--faults", type=int, default=1_000, help="of all rounds")
+    parser.add_argument("--each", type=int, default=50, help="faults of one round")
+    parser.add_argument("--gap", type=float, default=0.5, help="seconds between two, on average")
+    parser.add_argument("--minutes", type=float, default=600, help="begin no round after this")
+    parser.add_argument("--seed", type=int, default=1, help="of the first round")
+    parser.add_argument("--json", type=Path, help="where the summary goes")
+    options = parser.parse_args()
+    began = time.monotonic()
+    injected, done = Counter(), Counter()
+    for seed in itertools.count(options.seed):
+        data_dir = tempfile.mkdtemp(prefix=f"kafkalite-soak-{seed}-")
+        started = time.monotonic()
+        counts, work, found = run_round(seed, data_dir, faults=options.each, gap_s=options.gap)
+        injected += counts
+        done += Counter(work)
+        print(
+            f"seed {seed}: {counts.total()} faults, {sum(work.values()):,} operations, "
+            f"{len(found)} findings, {time.monotonic() - started:.0f} s",
+            flush=True,
+        )
+        if found:
+            print(*found, sep="\n")
+            print(f"data of the brokers: {data_dir}")
+            sys.exit(1)
+        summary = {
+            "rounds": seed - options.seed + 1,
+            "seconds": round(time.monotonic() - began),
+            "faults": dict(injected.most_common()),
+            "work": dict(done),
+        }
+        if options.json:
+            options.json.write_text(json.dumps(summary, indent=1) + "\n")
+        if injected.total() >= options.faults:
+            break
+        if time.monotonic() - began > options.minutes * 60:
+            break
+    print(json.dumps(summary, indent=1))
+
+
+if __name__ == "__main__":
+    main()
