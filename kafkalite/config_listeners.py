@@ -12,6 +12,7 @@ AUTO = "auto"
 _ADDRESS = re.compile(
     r"([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.%a-z]*\]|[^:/\[\]]*):([0-9]{1,5})", re.ASCII
 )
+_ALL_INTERFACES = frozenset({"", "0.0.0.0", "::"})
 _PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
@@ -112,7 +113,7 @@ def parse_advertised(
             raise SettingError(
                 f"advertised.listeners: {listener.name} is not the name of a listener ({names})"
             )
-        if listener.host in ("", "0.0.0.0", "::"):
+        if listener.host in _ALL_INTERFACES:
             raise SettingError(
                 f"advertised.listeners: '{address}' is no address that a client can connect to, "
                 f"use a host name or {AUTO}"
@@ -135,6 +136,22 @@ def endpoints(
     for name, bound in bound_ports.items():
         host, port = advertised.get(name, ("", bound))
         result[name] = (host, port or bound)
+    return result
+
+
+def with_hosts(
+    found: Mapping[str, tuple[str, int]], listeners: Sequence[Listener], *, host_name: str
+) -> dict[str, tuple[str, int]]:
+    """Return endpoints that other brokers, and their clients, can be told: each has a host.
+
+    Where none is advertised it is the one that the listener is bound to, and where that is all
+    interfaces the name of the machine, as in Kafka.
+    """
+    bound = {listener.name: listener.host for listener in listeners}
+    result = {}
+    for name, (host, port) in found.items():
+        own = bound.get(name, "")
+        result[name] = (host or (host_name if own in _ALL_INTERFACES else own), port)
     return result
 
 

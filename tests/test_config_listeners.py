@@ -1,10 +1,12 @@
 import pytest
 
 from kafkalite.config_listeners import (
+    Listener,
     endpoints,
     inter_broker_listener,
     parse_advertised,
     parse_listeners,
+    with_hosts,
 )
 from kafkalite.settings.kinds import SettingError
 
@@ -123,3 +125,20 @@ class TestListenerOfBrokers:
         message = r"inter\.broker\.listener\.name: SIDE is not the name of a listener \(OTHER\)"
         with pytest.raises(SettingError, match=message):
             self.parsed("OTHER://:2", name="SIDE")
+
+
+def test_other_brokers_are_told_a_host_whatever_is_advertised() -> None:
+    """Rule B17: `auto` answers with the address a client came in by, which others never see."""
+    listeners = [
+        Listener(name="A", host="127.0.0.1", port=0),
+        Listener(name="B", host="", port=0),
+        Listener(name="C", host="0.0.0.0", port=0),
+        Listener(name="D", host="10.0.0.1", port=0),
+    ]
+    found = {"A": ("", 1), "B": ("", 2), "C": ("", 3), "D": ("public", 4)}
+    assert with_hosts(found, listeners, host_name="machine") == {
+        "A": ("127.0.0.1", 1),
+        "B": ("machine", 2),
+        "C": ("machine", 3),
+        "D": ("public", 4),
+    }

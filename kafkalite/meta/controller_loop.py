@@ -90,13 +90,14 @@ class ControllerLoop:
 def registrations(image: Image, live: Mapping[int, BrokerImage]) -> list[Event]:
     """Return what makes the brokers of an image those that live.
 
-    One with another broker epoch failed and came back, perhaps unnoticed (rule J197).
+    One with another broker epoch failed and came back, perhaps unnoticed (rule J197). That is one
+    event: nobody is elected uncleanly for a broker that is there.
     """
-    events: list[Event] = []
-    for broker_id, known in image.brokers.items():
-        now = live.get(broker_id)
-        if now is None or now.broker_epoch != known.broker_epoch:
-            events.append(UnregisterBroker(broker_id=broker_id))
+    events: list[Event] = [
+        UnregisterBroker(broker_id=broker_id)
+        for broker_id in image.brokers
+        if broker_id not in live
+    ]
     for broker_id, now in live.items():
         before = image.brokers.get(broker_id)
         restarted = before is None or before.broker_epoch != now.broker_epoch

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import trio
 
 from kafkalite.config import BrokerConfig
+from kafkalite.config_listeners import with_hosts
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
@@ -562,11 +563,10 @@ class MetadataRunner:
     def _own_broker(self) -> BrokerImage:
         endpoints = self._config.endpoints(self._bound_ports)
         if self._store.shared:
-            # Other brokers come by no address that they could be told.
-            endpoints = {
-                name: (host or socket.gethostname(), port)
-                for name, (host, port) in endpoints.items()
-            }
+            # Clients of other brokers come by no address that they could be told.
+            endpoints = with_hosts(
+                endpoints, self._config.listeners, host_name=socket.gethostname()
+            )
         rack = self._config.optional_str("broker.rack")
         return BrokerImage(broker_id=self._broker_id, endpoints=endpoints, rack=rack)
 
