@@ -62,7 +62,8 @@ class Poller:
         """Give a turn to each connection that has received something, then send the answers.
 
         Returns:
-            Whether it is worth while to look again: clients answer answers.
+            Whether it is worth while to look again: where answers were sent, the next requests are
+            soon there. Parts of a large frame that are fetched in a hurry are only smaller.
         """
         transports = self._transports
         answering = []
@@ -74,9 +75,11 @@ class Poller:
             if time.monotonic() >= end:
                 is_over = True
                 break
+        has_answered = False
         for transport in answering:
-            transport.answer()
-        return not is_over and bool(answering)
+            if transport.answer():
+                has_answered = True
+        return has_answered and not is_over
 
 
 ATTENDED = getattr(select, "EPOLLIN", 0)
@@ -152,14 +155,21 @@ class PolledTransport(SocketTransport):
             self._stop(error)
         return False
 
-    def answer(self) -> None:
-        """Send what the connection made in its turn; its task sends what is left over."""
+    def answer(self) -> bool:
+        """Send what the connection made in its turn; False if that was nothing.
+
+        What the kernel does not take at once is sent by the connection's task.
+        """
         assert self._served is not None
+        output = self._served.take_output()
+        if not output:
+            return False
         try:
-            if not self._send_now(self._served.take_output()):
+            if not self._send_now(output):
                 self._stop()
         except Exception as error:
             self._stop(error)
+        return True
 
     def close(self) -> None:
         """Close at once; waiting calls end with an error."""
