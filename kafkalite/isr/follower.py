@@ -46,7 +46,7 @@ class Position(NamedTuple):
 class Append:
     """Write these batches, if any, then take over the leader's bounds."""
 
-    records: bytes | bytearray | memoryview
+    records: memoryview
     high_watermark: int
     log_start_offset: int
 
@@ -159,7 +159,7 @@ class Follower:
                 return TruncateTo(max(offset, current.log_start_offset))
             records = answer.records or b""
             assert isinstance(records, bytes | bytearray | memoryview)
-            return Append(records, answer.high_watermark, answer.log_start_offset)
+            return Append(memoryview(records), answer.high_watermark, answer.log_start_offset)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return AskBounds()
         if code == ErrorCode.FENCED_LEADER_EPOCH:
@@ -227,9 +227,7 @@ def truncation_offset(
     return min(end_offset, log_end_offset)
 
 
-def slices(
-    records: bytes | bytearray | memoryview, max_bytes: int
-) -> Iterator[bytes | bytearray | memoryview]:
+def slices(records: memoryview, max_bytes: int) -> Iterator[memoryview]:
     """Yield `records` in pieces of whole batches, each at most `max_bytes` unless it is one batch.
 
     A batch that is cut off at the end comes with the last piece.
@@ -238,15 +236,14 @@ def slices(
     if size <= max_bytes:
         yield records
         return
-    view = memoryview(records)
     start = position = 0
     while size - position >= BATCH_OVERHEAD:
-        (length,) = _BATCH_LENGTH.unpack_from(view, position + _BATCH_LENGTH_POSITION)
+        (length,) = _BATCH_LENGTH.unpack_from(records, position + _BATCH_LENGTH_POSITION)
         end = position + _LENGTH_EXTRA + length
         if length < BATCH_OVERHEAD - _LENGTH_EXTRA or end > size:
             break  # the log will say what is wrong with it
         if end - start > max_bytes and position > start:
-            yield view[start:position]
+            yield records[start:position]
             start = position
         position = end
-    yield view[start:]
+    yield records[start:]

@@ -25,7 +25,7 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
     Setting("file.delete.delay.ms", LONG, 60_000, minimum=0),
     Setting("flush.messages", LONG, LONG_MAX, minimum=1),
     Setting("flush.ms", LONG, LONG_MAX, minimum=0),
-    Setting("follower.replication.throttled.replicas", LIST, (), inert=True, form="replicas"),
+    Setting("follower.replication.throttled.replicas", LIST, (), form="replicas"),
     Setting("index.interval.bytes", INT, 4_096, minimum=0),
     Setting("internal.segment.bytes", INT, None, internal=True),
     Setting("leader.replication.throttled.replicas", LIST, (), form="replicas"),

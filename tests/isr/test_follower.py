@@ -253,7 +253,7 @@ class TestSlices:
     @given(st.integers(1, 2_000), st.integers(0, 80))
     def test_pieces_are_whole_batches_of_limited_size(self, max_bytes, torn):
         whole = b"".join(BATCHES) + BATCHES[0][:torn]
-        pieces = [bytes(piece) for piece in slices(whole, max_bytes)]
+        pieces = [bytes(piece) for piece in slices(memoryview(whole), max_bytes)]
         assert b"".join(pieces) == whole
         ends = [0]
         for batch in BATCHES:
@@ -267,5 +267,5 @@ class TestSlices:
 
     def test_what_is_no_batch_is_left_to_the_log(self):
         garbage = b"\xff" * 100 + bytes(100)
-        assert [bytes(piece) for piece in slices(garbage, 10)] == [garbage]
-        assert list(slices(b"", 10)) == [b""]
+        assert [bytes(piece) for piece in slices(memoryview(garbage), 10)] == [garbage]
+        assert list(slices(memoryview(b""), 10)) == [b""]

@@ -1,0 +1,488 @@
+"""Copying what others lead: one task for each broker that leads something that is followed here.
+
+Each task asks its broker for all of these partitions in one Fetch, does with the answer what
+`follower` decides, and asks again: the offsets of the next Fetch are what acknowledges the records
+of the one before. Fetch sessions (KIP-227) are not used.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import trio
+
+from kafkalite.isr.follower import (
+    UNKNOWN,
+    Action,
+    Append,
+    AskBounds,
+    Follower,
+    Nothing,
+    Position,
+    RestartAt,
+    TruncateTo,
+    slices,
+)
+from kafkalite.isr.leader_bounds import FETCH_LANE, ask_bounds
+from kafkalite.isr.throttle import UNLIMITED, RateWindow, throttled_brokers
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.fetch import (
+    FETCH,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
+
+if TYPE_CHECKING:
+    from kafkalite.clock import Clock
+    from kafkalite.config import BrokerConfig
+    from kafkalite.isr.partition import Partition
+    from kafkalite.isr.replicas import ReplicaManager
+    from kafkalite.meta.image import Image
+    from kafkalite.meta.peers import Peers
+
+logger = logging.getLogger("kafkalite.isr")
+
+SLICE_BYTES: Final = 1024 * 1024
+"""Appended without letting others have their turn: about a millisecond."""
+
+FETCH_AGE_MIN_MS: Final = 20
+"""A Fetch under way this long brings nothing at present, and is given up when there is something
+else to ask for. A younger one may bring much."""
+
+RETRY_MIN_MS: Final = 50
+"""After the first failure in a row to reach a broker; doubles up to replica.fetch.backoff.ms."""
+
+THROTTLE_CHECK_MS: Final = 100
+"""A partition that has used up what it may have is looked at again after this."""
+
+THROTTLED_REPLICAS: Final = "follower.replication.throttled.replicas"
+
+PASSING_ERRORS: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""What a leader answers whose metadata are a moment older or newer than ours."""
+
+Key = tuple[UUID, int]
+
+
+@dataclass(slots=True, eq=False)
+class _Followed:
+    """One partition that a task copies."""
+
+    partition: "Partition"
+    core: Follower
+    fetched: Position = field(default_factory=lambda: Position(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN))
+    """What the Fetch under way said."""
+
+    @property
+    def position(self) -> Position:
+        return Position(*self.partition.fetch_position())
+
+
+class ReplicaFetchers:
+    """All tasks that copy, one for each leading broker.
+
+    Args:
+        replicas: the partitions of this broker, and whom they follow.
+        peers: the other brokers.
+        config: the broker's settings; those of fetching may change while it runs.
+        clock: of which the monotonic time is taken.
+        image: gives the metadata, for the settings of topics.
+        broker_epoch: gives this broker's present one (KIP-903).
+    """
+
+    def __init__(
+        self,
+        replicas: "ReplicaManager",
+        peers: "Peers",
+        config: "BrokerConfig",
+        clock: "Clock",
+        *,
+        image: "Callable[[], Image]",
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._replicas = replicas
+        self._sources: dict[int, _Source] = {}
+        self._moved = trio.Event()
+        self._new_source = partial(
+            _Source,
+            peers=peers,
+            config=config,
+            clock=clock,
+            throttle=_Throttle(config, image, clock),
+            broker_epoch=broker_epoch,
+        )
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Copy until cancelled. What a cancelled task has received and not appended is lost."""
+        unsubscribe = self._replicas.subscribe_following(self._on_moved)
+        try:
+            # Its tasks are ended by `_Source.stop`, or with this one.
+            async with trio.open_nursery() as nursery:
+                task_status.started()
+                while True:
+                    moved = self._moved = trio.Event()
+                    self._follow(nursery)
+                    await moved.wait()
+        finally:
+            unsubscribe()
+
+    def _on_moved(self) -> None:
+        self._moved.set()
+
+    def _follow(self, nursery: trio.Nursery) -> None:
+        following = self._replicas.following()
+        for broker_id in [each for each in self._sources if each not in following]:
+            self._sources.pop(broker_id).stop()
+        for broker_id, partitions in following.items():
+            source = self._sources.get(broker_id)
+            if source is None:
+                source = self._sources[broker_id] = self._new_source(broker_id)
+                nursery.start_soon(source.run)
+            source.follow(partitions)
+
+
+class _Throttle:
+    """follower.replication.throttled.*: how much partitions may copy that are behind (KIP-73)."""
+
+    def __init__(
+        self, config: "BrokerConfig", image: "Callable[[], Image]", clock: "Clock"
+    ) -> None:
+        self._config = config
+        self._image = image
+        self._clock = clock
+        self._window = RateWindow(
+            config.int("follower.replication.throttled.rate"),
+            window_ms=config.int("replication.quota.window.size.seconds") * 1_000,
+            now_ms=clock.monotonic_ms(),
+        )
+
+    def is_exceeded(self) -> bool:
+        """Tell whether throttled partitions get nothing now; follows changes of the rate."""
+        self._window.set_rate(self._config.int("follower.replication.throttled.rate"))
+        return self._window.is_exceeded(self._clock.monotonic_ms())
+
+    def applies_to(self, followed: _Followed) -> bool:
+        """Tell whether this partition is throttled, should there be a limit."""
+        if self._window.bytes_per_second >= UNLIMITED or followed.core.is_in_sync:
+            return False
+        name, index = followed.partition.topic_partition
+        topic = self._image().topics.get(name)
+        text = "" if topic is None else topic.configs.get(THROTTLED_REPLICAS, "")
+        if not text.strip():
+            return False
+        brokers = throttled_brokers(text.split(","), index)
+        return brokers is None or self._config.node_id in brokers
+
+    def on_received(self, followed: _Followed, size_bytes: int) -> None:
+        """Count what came for a partition, if it is throttled."""
+        if self.applies_to(followed):
+            self._window.on_sent(size_bytes)
+
+
+class _Source:
+    """The task that copies from one broker."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        peers: "Peers",
+        config: "BrokerConfig",
+        clock: "Clock",
+        throttle: _Throttle,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._broker_id = broker_id
+        self._peers = peers
+        self._config = config
+        self._clock = clock
+        self._throttle = throttle
+        self._broker_epoch = broker_epoch
+        self._followed: dict[Key, _Followed] = {}
+        """In the order in which they are asked for: what brought records goes to the end, so that
+        a Fetch that is full does not always leave out the same ones."""
+        self._life = trio.CancelScope()
+        self._under_way: trio.CancelScope | None = None
+        self._asked_at = 0.0
+        self._moved = trio.Event()
+        self._failures = 0
+
+    # --- What to follow --------------------------------------------------------------------------
+
+    def follow(self, partitions: "list[Partition]") -> None:
+        """Copy these partitions and no others; one in a new leader epoch begins anew."""
+        before, self._followed = self._followed, {}
+        has_moved = len(before) != len(partitions)
+        for partition in partitions:
+            key = (partition.log.topic_id, partition.topic_partition.partition)
+            followed = before.get(key)
+            if (
+                followed is None
+                or followed.partition is not partition
+                or followed.core.leader_epoch != partition.leader_epoch
+            ):
+                has_moved = True
+                followed = self._begin(partition)
+            self._followed[key] = followed
+        if has_moved:
+            self._moved.set()
+            if self._under_way is not None:
+                at = self._asked_at + FETCH_AGE_MIN_MS / 1_000
+                self._under_way.deadline = min(self._under_way.deadline, at)
+
+    def stop(self) -> None:
+        """End the task: nothing is led by this broker any more."""
+        self._followed = {}
+        self._life.cancel()
+
+    def _begin(self, partition: "Partition") -> _Followed:
+        followed = _Followed(
+            partition, Follower(backoff_max_ms=self._config.int("replica.fetch.backoff.ms"))
+        )
+        action = followed.core.begin(followed.position, high_watermark=partition.high_watermark)
+        if action is not None:
+            self._perform(followed, action)
+        return followed
+
+    # --- Asking ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Copy until cancelled or stopped."""
+        with self._life:
+            while True:
+                self._moved = trio.Event()
+                now_ms = self._clock.monotonic_ms()
+                request, rest_ms = self._next_request(now_ms)
+                if request is None:
+                    with trio.move_on_after(rest_ms / 1_000):
+                        await self._moved.wait()
+                    continue
+                response = await self._ask(request)
+                if response is not None:
+                    await self._take(response)
+
+    def _next_request(self, now_ms: int) -> tuple[FetchRequest | None, float]:
+        """Return a Fetch for all that may fetch now, None if there is nothing; and until when."""
+        config = self._config
+        rest_ms: float = config.int("replica.fetch.wait.max.ms")
+        max_bytes = config.int("replica.fetch.max.bytes")
+        is_throttled = self._throttle.is_exceeded()
+        topics: dict[UUID, FetchTopic] = {}
+        for (topic_id, index), followed in self._followed.items():
+            core = followed.core
+            if not core.may_fetch(now_ms):
+                if not core.is_paused:
+                    rest_ms = min(rest_ms, max(1, core.due_ms - now_ms))
+                continue
+            if is_throttled and self._throttle.applies_to(followed):
+                rest_ms = min(rest_ms, THROTTLE_CHECK_MS)
+                continue
+            topic = topics.get(topic_id)
+            if topic is None:
+                topic = topics[topic_id] = FetchTopic(
+                    topic=followed.partition.topic_partition.topic, topic_id=topic_id
+                )
+            position = followed.fetched = followed.position
+            topic.partitions.append(
+                FetchPartition(
+                    partition=index,
+                    current_leader_epoch=position.leader_epoch,
+                    fetch_offset=position.offset,
+                    last_fetched_epoch=position.last_fetched_epoch,
+                    log_start_offset=position.log_start_offset,
+                    partition_max_bytes=max_bytes,
+                    high_watermark=followed.partition.high_watermark,
+                )
+            )
+        if not topics:
+            return None, rest_ms
+        broker_id = config.node_id
+        request = FetchRequest(
+            replica_id=broker_id,
+            replica_state=ReplicaState(replica_id=broker_id, replica_epoch=self._broker_epoch()),
+            max_wait_ms=int(rest_ms),
+            min_bytes=config.int("replica.fetch.min.bytes"),
+            max_bytes=config.int("replica.fetch.response.max.bytes"),
+            topics=list(topics.values()),
+        )
+        return request, rest_ms
+
+    async def _ask(self, request: FetchRequest) -> FetchResponse | None:
+        """Return the broker's answer, None if there is none or something else is to be asked."""
+        self._asked_at = trio.current_time()
+        try:
+            with trio.CancelScope() as self._under_way:
+                response = await self._peers.request(
+                    self._broker_id,
+                    FETCH,
+                    request,
+                    timeout_ms=self._config.int("replica.socket.timeout.ms"),
+                    lane=FETCH_LANE,
+                )
+                if response.error_code:
+                    raise KafkaError(ErrorCode(response.error_code), "answer to a Fetch")
+                if self._failures:
+                    logger.info("broker %d can be followed again", self._broker_id)
+                self._failures = 0
+                return response
+        except KafkaError as error:
+            self._under_way = None
+            await self._on_unreachable(error)
+        finally:
+            self._under_way = None
+        return None
+
+    async def _on_unreachable(self, error: KafkaError) -> None:
+        level = logging.DEBUG if self._failures else logging.WARNING
+        logger.log(level, "broker %d cannot be followed: %s", self._broker_id, error)
+        backoff_ms = min(
+            RETRY_MIN_MS << min(self._failures, 20), self._config.int("replica.fetch.backoff.ms")
+        )
+        self._failures += 1
+        await trio.sleep(backoff_ms / 1_000)
+
+    # --- Taking answers --------------------------------------------------------------------------
+
+    async def _take(self, response: FetchResponse) -> None:
+        """Do what each part of an answer asks for; one that fails does not keep back the others."""
+        taken_bytes = 0
+        for topic in response.responses:
+            for answer in topic.partitions:
+                key = (topic.topic_id, answer.partition_index)
+                followed = self._followed.get(key)
+                if followed is None:
+                    continue
+                size = len(answer.records or b"")
+                taken_bytes += size
+                if taken_bytes >= SLICE_BYTES and taken_bytes > size:
+                    await trio.lowlevel.checkpoint()
+                    taken_bytes = size
+                await self._take_one(followed, answer)
+                if size and self._followed.get(key) is followed:
+                    del self._followed[key]
+                    self._followed[key] = followed
+
+    async def _take_one(self, followed: _Followed, answer: PartitionData) -> None:
+        action = followed.core.on_answer(
+            followed.fetched,
+            followed.position,
+            answer,
+            end_offset_for=followed.partition.log.end_offset_for,
+            now_ms=self._clock.monotonic_ms(),
+        )
+        if isinstance(action, Append):
+            await self._append(followed, action)
+        elif isinstance(action, AskBounds):
+            await self._ask_bounds(followed)
+        elif isinstance(action, Nothing):
+            self._log_refusal(followed, action.code)
+        else:
+            self._perform(followed, action)
+
+    async def _append(self, followed: _Followed, action: Append) -> None:
+        """Append in pieces, between which others have their turn and the leader may change."""
+        partition, leader_epoch = followed.partition, followed.fetched.leader_epoch
+        remaining = len(action.records)
+        self._throttle.on_received(followed, remaining)
+        try:
+            for piece in slices(action.records, SLICE_BYTES) if remaining else ():
+                remaining -= len(piece)
+                if partition.append_as_follower(piece, leader_epoch=leader_epoch) is None:
+                    # A part of a batch, or one of a later epoch (rule I170).
+                    followed.core.on_failure(self._clock.monotonic_ms())
+                    return
+                if remaining:
+                    await trio.lowlevel.checkpoint()
+            if partition.leader_epoch == leader_epoch:
+                partition.advance_follower(action.high_watermark, action.log_start_offset)
+        except KafkaError as error:
+            self._on_failure(followed, error)
+        else:
+            followed.core.on_appended(
+                followed.position, leader_high_watermark=action.high_watermark
+            )
+
+    def _perform(self, followed: _Followed, action: Action) -> None:
+        """Cut the log, or begin it anew."""
+        partition = followed.partition
+        try:
+            if isinstance(action, TruncateTo):
+                was_committed = action.offset < partition.high_watermark
+                logger.log(
+                    logging.WARNING if was_committed else logging.INFO,
+                    "%s is cut to offset %d in leader epoch %d; it ended at %d, high watermark %d",
+                    partition.topic_partition,
+                    action.offset,
+                    followed.core.leader_epoch,
+                    partition.log_end_offset,
+                    partition.high_watermark,
+                )
+                partition.truncate_to(action.offset)
+            elif isinstance(action, RestartAt):
+                logger.warning(
+                    "%s begins anew at offset %d, where its leader's log begins; it ended at %d",
+                    partition.topic_partition,
+                    action.offset,
+                    partition.log_end_offset,
+                )
+                partition.truncate_fully_and_start_at(action.offset)
+        except KafkaError as error:
+            self._on_failure(followed, error)
+
+    async def _ask_bounds(self, followed: _Followed) -> None:
+        """Find out where the leader's log begins and ends, which has not got what was asked for."""
+        fetched = followed.fetched
+        try:
+            start_offset, end_offset = await ask_bounds(
+                self._peers,
+                self._broker_id,
+                followed.partition.topic_partition,
+                leader_epoch=fetched.leader_epoch,
+                replica_id=self._config.node_id,
+                timeout_ms=self._config.int("replica.socket.timeout.ms"),
+            )
+        except KafkaError as error:
+            self._on_failure(followed, error)
+            return
+        current = followed.position
+        if current[:3] == fetched[:3]:
+            action = followed.core.on_bounds(
+                current,
+                leader_start_offset=start_offset,
+                leader_end_offset=end_offset,
+                now_ms=self._clock.monotonic_ms(),
+            )
+            self._perform(followed, action)
+
+    # --- Failures --------------------------------------------------------------------------------
+
+    def _log_refusal(self, followed: _Followed, code: ErrorCode) -> None:
+        if code is not ErrorCode.NONE:
+            level = logging.DEBUG if code in PASSING_ERRORS else logging.WARNING
+            name = followed.partition.topic_partition
+            logger.log(level, "%s: broker %d answers %s", name, self._broker_id, code.name)
+
+    def _on_failure(self, followed: _Followed, error: KafkaError) -> None:
+        """Leave a partition alone for a while, or until its role changes."""
+        name, code = followed.partition.topic_partition, error.code
+        if code is ErrorCode.KAFKA_STORAGE_ERROR:
+            followed.core.pause()
+            logger.error("%s is not copied any more: %s", name, error)
+            return
+        followed.core.on_failure(self._clock.monotonic_ms())
+        level = logging.DEBUG if code in PASSING_ERRORS else logging.ERROR
+        logger.log(level, "%s cannot be copied now: %s", name, error)
