@@ -39,65 +39,40 @@ async def ask_bounds(
         KafkaError: what the leader answers, or `Peers.request` raises.
     """
     name, index = topic_partition
+    end = OffsetForLeaderPartition(
+        partition=index, current_leader_epoch=leader_epoch, leader_epoch=leader_epoch
+    )
     ends = await peers.request(
         broker_id,
         OFFSET_FOR_LEADER_EPOCH,
         OffsetForLeaderEpochRequest(
-            replica_id=replica_id,
-            topics=[
-                OffsetForLeaderTopic(
-                    topic=name,
-                    partitions=[
-                        OffsetForLeaderPartition(
-                            partition=index,
-                            current_leader_epoch=leader_epoch,
-                            leader_epoch=leader_epoch,
-                        )
-                    ],
-                )
-            ],
+            replica_id=replica_id, topics=[OffsetForLeaderTopic(topic=name, partitions=[end])]
         ),
         timeout_ms=timeout_ms,
         lane=FETCH_LANE,
+    )
+    start = ListOffsetsPartition(
+        partition_index=index, current_leader_epoch=leader_epoch, timestamp=EARLIEST_TIMESTAMP
     )
     starts = await peers.request(
         broker_id,
         LIST_OFFSETS,
         ListOffsetsRequest(
-            replica_id=replica_id,
-            topics=[
-                ListOffsetsTopic(
-                    name=name,
-                    partitions=[
-                        ListOffsetsPartition(
-                            partition_index=index,
-                            current_leader_epoch=leader_epoch,
-                            timestamp=EARLIEST_TIMESTAMP,
-                        )
-                    ],
-                )
-            ],
+            replica_id=replica_id, topics=[ListOffsetsTopic(name=name, partitions=[start])]
         ),
         timeout_ms=timeout_ms,
         lane=FETCH_LANE,
     )
-    # The leader's own epoch ends where its log does.
-    found = [
-        (answer.error_code, answer.end_offset)
-        for topic in ends.topics
-        for answer in topic.partitions
-    ]
-    found += [
-        (answer.error_code, answer.offset)
-        for started in starts.topics
-        for answer in started.partitions
-    ]
-    if len(found) != 2:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{topic_partition}: no bounds")
-    for code, offset in found:
-        if code or offset < 0:
-            raise KafkaError(
-                ErrorCode(code) if code else ErrorCode.OFFSET_NOT_AVAILABLE,
-                f"{topic_partition}: its leader does not tell its bounds",
-            )
-    return found[1][1], found[0][1]
+    return (
+        _only([(p.error_code, p.offset) for topic in starts.topics for p in topic.partitions]),
+        # The leader's own epoch ends where its log does.
+        _only([(p.error_code, p.end_offset) for topic in ends.topics for p in topic.partitions]),
+    )
+
+
+def _only(answers: list[tuple[int, int]]) -> int:
+    code, offset = answers[0] if len(answers) == 1 else (ErrorCode.UNKNOWN_SERVER_ERROR, -1)
+    if code or offset < 0:
+        code = ErrorCode(code) if code else ErrorCode.OFFSET_NOT_AVAILABLE
+        raise KafkaError(code, "its leader does not tell where its log begins and ends")
+    return offset
