@@ -1,0 +1,602 @@
+"""Metadata of a cluster in ZooKeeper.
+
+The only module that knows kazoo. Its threads hand everything over through `_Bridge.call`, which
+cannot raise: an exception there would end the whole run.
+
+A commit is one transaction: it checks that nobody became controller since (rule J188), makes the
+node /changes/<version>, which must not be there, and writes the nodes that Apache Kafka 3.9 has.
+Who decided upon an old image therefore changes nothing.
+"""
+
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
+
+from kafkalite.meta import znodes
+from kafkalite.meta.changes import Change, TopicDeleted
+from kafkalite.meta.image import BrokerImage, Image
+from kafkalite.meta.snapshot import read_everything
+from kafkalite.meta.store import (
+    NO_CONTROLLER,
+    BrokerIdTaken,
+    Committed,
+    ControllerChanged,
+    FellBehind,
+    LiveBrokers,
+    MetadataStoreError,
+    OutcomeUnknown,
+    SessionLost,
+    SessionResumed,
+    SessionSuspended,
+    Stored,
+    StoreEvent,
+)
+from kafkalite.meta.transactions import Create, Set, operations, parts_of
+from kafkalite.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kafkalite.clock import Clock
+    from kafkalite.config import BrokerConfig
+
+logger = logging.getLogger("kafkalite.meta")
+
+CHANGES_KEPT: Final = 1_000
+CHANGES_DROPPED_AT_ONCE: Final = 100
+RECONNECT_DELAY_MAX_S: Final = 1.0
+LOAD_ATTEMPTS: Final = 50
+PIPELINED: Final = 1_000
+"""Requests that are under way at a time when everything is read."""
+
+RETRY_S: Final = 0.1
+
+_NOT_REACHED = (
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooTimeoutError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
+
+CONTROLLER, CHANGES, BROKERS = "controller", "changes", "brokers"
+
+
+class _Bridge:
+    """The way from kazoo's threads to trio."""
+
+    def __init__(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+
+    def call(self, function: Callable[..., object], *arguments: object) -> None:
+        """Have a function that cannot raise called in trio; do nothing after trio's end."""
+        with contextlib.suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(function, *arguments)
+
+
+class ZookeeperStore:
+    """One broker's access to the cluster's metadata; see `MetadataStore`.
+
+    Args:
+        connect: as zookeeper.connect.
+        clock: for the timestamps in nodes.
+        session_timeout_ms: as zookeeper.session.timeout.ms.
+        connection_timeout_ms: as zookeeper.connection.timeout.ms.
+        protocols: security protocol of each listener.
+    """
+
+    shared: Final = True
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        clock: "Clock",
+        session_timeout_ms: int = 18_000,
+        connection_timeout_ms: int | None = None,
+        protocols: Mapping[str, str] | None = None,
+    ) -> None:
+        self._connect = connect
+        self._clock = clock
+        self._session_timeout_s = session_timeout_ms / 1_000
+        self._connection_timeout_ms = connection_timeout_ms or session_timeout_ms
+        self._protocols = protocols or {}
+        self._client: Any = None
+        self._bridge: _Bridge
+        self._broker_id = NO_CONTROLLER
+        # The reign of this broker, and the version of the node that fences it; -1 without one.
+        self._own_epoch = -1
+        self._own_epoch_version = -1
+        # The last commit that was loaded or told.
+        self._version = 0
+        self._is_connected = False
+        self._is_lost = False
+        self._is_closed = False
+        self._events: deque[StoreEvent] = deque()
+        self._to_read = {CONTROLLER, CHANGES}
+        self._woken = trio.Event()
+
+    @classmethod
+    def of(cls, config: "BrokerConfig", clock: "Clock") -> "ZookeeperStore":
+        """Return the store that a broker's settings name."""
+        pairs = config.str("listener.security.protocol.map").split(",")
+        timeout_ms = config.values["zookeeper.connection.timeout.ms"]
+        assert timeout_ms is None or isinstance(timeout_ms, int)
+        return cls(
+            config.str("zookeeper.connect"),
+            clock=clock,
+            session_timeout_ms=config.int("zookeeper.session.timeout.ms"),
+            connection_timeout_ms=timeout_ms,
+            protocols={
+                name.strip(): protocol.strip()
+                for name, _, protocol in (pair.partition(":") for pair in pairs)
+            },
+        )
+
+    # --- Start and end ---------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Connect, and make the folders."""
+        self._bridge = _Bridge()
+        try:
+            self._client = KazooClient(
+                hosts=self._connect,
+                timeout=self._session_timeout_s,
+                connection_retry=KazooRetry(
+                    max_tries=-1, delay=0.1, backoff=2, max_delay=RECONNECT_DELAY_MAX_S
+                ),
+            )
+        except (ValueError, TypeError) as error:
+            raise MetadataStoreError(f"zookeeper.connect: {self._connect}: {error}") from error
+        self._client.add_listener(lambda state: self._bridge.call(self._on_state, state))
+        self._client.start_async()
+        timeout_s = self._connection_timeout_ms / 1_000
+        try:
+            with trio.fail_after(timeout_s):
+                while not self._is_connected:
+                    await self._wait_woken()
+                await self._all([self._client.ensure_path_async(path) for path in znodes.FOLDERS])
+        except (trio.TooSlowError, KafkaError):
+            self.close()
+            raise MetadataStoreError(
+                f"ZooKeeper at {self._connect} was not reached within "
+                f"{self._connection_timeout_ms} ms (zookeeper.connection.timeout.ms)"
+            ) from None
+        except BaseException:
+            self.close()
+            raise
+        self._events.clear()
+
+    def close(self) -> None:
+        """End the session."""
+        if self._client is None or self._is_closed:
+            return
+        self._is_closed = True
+        client = self._client
+        if self._is_connected:
+            # A round trip; the others then know at once that this broker is gone.
+            _stop(client)
+        else:
+            client.handler.spawn(_stop, client)
+
+    async def cluster_id(self, proposed: str) -> str:
+        """Return the id of the cluster, which is `proposed` if it had none."""
+        with self._one_line():
+            try:
+                data, _ = await self._one(self._client.get_async(znodes.CLUSTER_ID))
+            except NoNodeError:
+                data = znodes.cluster_id_data(proposed)
+                try:
+                    await self._one(self._client.create_async(znodes.CLUSTER_ID, data))
+                except NodeExistsError:
+                    data, _ = await self._one(self._client.get_async(znodes.CLUSTER_ID))
+            return znodes.read_cluster_id(data)
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    async def load(self, known_version: int = -1) -> Stored | None:
+        """Read all nodes, again if a commit came in between."""
+        self._check_connected()
+        with self._one_line():
+            # What another server has acknowledged is seen by ours after this.
+            await self._one(self._client.sync_async(znodes.CHANGES))
+            newest = await self._newest()
+            if newest == known_version:
+                self._version = newest
+                return None
+            for _ in range(LOAD_ATTEMPTS):
+                try:
+                    changes = await read_everything(self._read_folder, self._read_nodes)
+                except NoNodeError:
+                    changes = None
+                before, newest = newest, await self._newest()
+                if changes is not None and before == newest:
+                    self._version = newest
+                    return Stored(newest, changes)
+        raise self._not_reached("it changes faster than it can be read")
+
+    async def _newest(self) -> int:
+        children = await self._one(self._client.get_children_async(znodes.CHANGES))
+        return max(map(int, children), default=0)
+
+    async def _read_folder(self, folder: str) -> dict[str, bytes]:
+        names = await self._one(self._client.get_children_async(folder))
+        nodes = await self._read_nodes([f"{folder}/{name}" for name in names])
+        return {name: data for name, (data, _) in zip(names, nodes, strict=True)}
+
+    async def _read_nodes(self, paths: Sequence[str]) -> list[Any]:
+        found: list[Any] = []
+        for start in range(0, len(paths), PIPELINED):
+            some = paths[start : start + PIPELINED]
+            found += await self._all([self._client.get_async(path) for path in some])
+        return found
+
+    # --- Being there -----------------------------------------------------------------------------
+
+    async def register(self, broker: BrokerImage) -> int:
+        """Make the broker's node, or write it anew if it is this session's."""
+        self._broker_id = broker.broker_id
+        path = znodes.broker_path(broker.broker_id)
+        data = znodes.broker_data(broker, self._protocols, now_ms=self._clock.wall_ms())
+        # A node of this broker's life before goes when its session has timed out.
+        deadline = trio.current_time() + self._session_timeout_s * 1.5
+        while True:
+            self._check_connected()
+            woken = trio.Event()
+            try:
+                _, stat = await self._one(
+                    self._client.create_async(path, data, ephemeral=True, include_data=True)
+                )
+                return int(stat.czxid)
+            except NodeExistsError:
+                pass
+            try:
+                _, stat = await self._one(self._client.get_async(path, watch=self._sets(woken)))
+                if stat.ephemeralOwner == self._session_id():
+                    await self._one(self._client.set_async(path, data))
+                    return int(stat.czxid)
+            except NoNodeError:
+                continue
+            if trio.current_time() >= deadline:
+                raise BrokerIdTaken(
+                    f"another broker is registered as node.id {broker.broker_id} "
+                    f"in ZooKeeper at {self._connect}"
+                )
+            with trio.move_on_at(deadline):
+                await woken.wait()
+
+    async def campaign(self) -> int | None:
+        """Make the controller's node and the next epoch, both or none."""
+        self._check_connected()
+        client = self._client
+        try:
+            data, stat = await self._one(client.get_async(znodes.CONTROLLER_EPOCH))
+        except NoNodeError:
+            with contextlib.suppress(NodeExistsError):
+                await self._one(client.create_async(znodes.CONTROLLER_EPOCH, b"0"))
+            data, stat = await self._one(client.get_async(znodes.CONTROLLER_EPOCH))
+        epoch, version = znodes.read_controller_epoch(data), stat.version
+        transaction = client.transaction()
+        node = znodes.controller_data(self._broker_id, now_ms=self._clock.wall_ms())
+        transaction.create(znodes.CONTROLLER, node, ephemeral=True)
+        transaction.set_data(znodes.CONTROLLER_EPOCH, str(epoch + 1).encode(), version=version)
+        results = await self._one(transaction.commit_async())
+        if _first_error(results) is None:
+            epoch, version = epoch + 1, version + 1
+        elif not await self._is_own_controller_node():
+            return None
+        else:  # an earlier campaign won, and its answer was lost
+            data, stat = await self._one(client.get_async(znodes.CONTROLLER_EPOCH))
+            epoch, version = znodes.read_controller_epoch(data), stat.version
+        self._own_epoch, self._own_epoch_version = epoch, version
+        await self._finish_deletions()
+        self._read_soon(BROKERS)
+        return epoch
+
+    async def _is_own_controller_node(self) -> bool:
+        try:
+            _, stat = await self._one(self._client.get_async(znodes.CONTROLLER))
+        except NoNodeError:
+            return False
+        return bool(stat.ephemeralOwner == self._session_id())
+
+    # --- Writing ---------------------------------------------------------------------------------
+
+    async def commit(self, before: Image, after: Image, changes: Sequence[Change]) -> int:
+        """Write one transaction, or several if they are too long for one."""
+        self._check_connected()
+        if self._own_epoch < 0:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
+        # Neither half a commit nor one that was made and not heard of: so no cancellation, but for
+        # a time after which it will not come.
+        with trio.CancelScope(shield=True):
+            parts = parts_of(changes, before)
+            for number, part in enumerate(parts):
+                whole = len(parts) == 1
+                image = after if whole else before.apply(part)
+                try:
+                    await self._commit_part(before, image, part)
+                except OutcomeUnknown:
+                    raise
+                except KafkaError as error:
+                    if not number:
+                        raise
+                    raise OutcomeUnknown(f"only partly committed: {error.message}") from error
+                before = image
+            if any(isinstance(change, TopicDeleted) for change in changes):
+                await self._finish_deletions()
+        return before.version
+
+    async def _finish_deletions(self) -> None:
+        """Remove what is left of topics with very many partitions, or leave it to a later time."""
+        client = self._client
+        try:
+            for name in await self._one(client.get_children_async(znodes.DELETED_TOPICS)):
+                path = znodes.topic_path(name)
+                try:
+                    children = await self._one(client.get_children_async(f"{path}/partitions"))
+                except NoNodeError:
+                    children = []
+                nodes = [f"{path}/partitions/{index}" for index in children]
+                for nodes_now in (
+                    [f"{node}/state" for node in nodes],
+                    nodes,
+                    [f"{path}/partitions"],
+                    [path],
+                    [f"{znodes.DELETED_TOPICS}/{name}"],
+                ):
+                    await self._delete(nodes_now)
+        except KafkaError as error:
+            logger.info("nodes of deleted topics are left: %s", error.message)
+
+    async def _delete(self, paths: Sequence[str]) -> None:
+        for start in range(0, len(paths), PIPELINED):
+            some = paths[start : start + PIPELINED]
+            pending = [self._client.delete_async(path) for path in some]
+            for request in pending:
+                with contextlib.suppress(NoNodeError):
+                    await self._one(request)
+
+    async def _commit_part(self, before: Image, after: Image, changes: Sequence[Change]) -> None:
+        transaction = self._client.transaction()
+        transaction.check(znodes.CONTROLLER_EPOCH, self._own_epoch_version)
+        data = znodes.change_data(
+            changes, broker_id=self._broker_id, controller_epoch=self._own_epoch
+        )
+        transaction.create(znodes.change_path(after.version), data)
+        for operation in operations(before, after, changes, controller_epoch=self._own_epoch):
+            match operation:
+                case Create(path=path, data=data):
+                    transaction.create(path, data)
+                case Set(path=path, data=data, version=version):
+                    transaction.set_data(path, data, version)
+                case _:
+                    transaction.delete(operation.path)
+        try:
+            results = await self._one(transaction.commit_async())
+        except KafkaError as error:
+            raise OutcomeUnknown(f"perhaps committed: {error.message}") from error
+        failure = _first_error(results)
+        if failure is None:
+            self._version = max(self._version, after.version)
+            return
+        place = next(i for i, result in enumerate(results) if result is failure)
+        what = transaction.operations[place].path
+        if not place and isinstance(failure, BadVersionError):
+            self._own_epoch = self._own_epoch_version = -1
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "another broker became controller")
+        # Somebody committed (this broker itself, if an answer was lost), or wrote by hand.
+        raise OutcomeUnknown(f"metadata in ZooKeeper are others than thought: {what}: {failure!r}")
+
+    # --- Following -------------------------------------------------------------------------------
+
+    async def next_event(self) -> StoreEvent:
+        """Return what is new; reading it is done here, watches only say where to look."""
+        while True:
+            if self._events:
+                await trio.lowlevel.checkpoint_if_cancelled()
+                return self._events.popleft()
+            if not self._is_connected or not self._to_read:
+                await self._wait_woken()
+                continue
+            try:
+                with self._one_line():
+                    await self._read_news()
+            except KafkaError as error:
+                logger.debug("ZooKeeper: %s", error.message)
+                with trio.move_on_after(RETRY_S):
+                    await self._wait_woken()
+
+    async def _read_news(self) -> None:
+        for what, read in (
+            (CONTROLLER, self._read_controller),
+            (CHANGES, self._read_changes),
+            (BROKERS, self._read_brokers),
+        ):
+            if what not in self._to_read:
+                continue
+            # A watch that fires meanwhile has it read again.
+            self._to_read.discard(what)
+            try:
+                self._events += await read()
+            except BaseException:
+                self._to_read.add(what)
+                raise
+            if self._events:
+                return
+
+    async def _read_controller(self) -> list[StoreEvent]:
+        client = self._client
+        watch = self._watch(CONTROLLER)
+        try:
+            data, _ = await self._one(client.get_async(znodes.CONTROLLER, watch=watch))
+            broker_id = znodes.read_controller(data)
+        except NoNodeError:
+            broker_id = NO_CONTROLLER
+            if await self._one(client.exists_async(znodes.CONTROLLER, watch=watch)) is not None:
+                self._to_read.add(CONTROLLER)
+                return []
+        try:
+            data, _ = await self._one(client.get_async(znodes.CONTROLLER_EPOCH))
+            epoch = znodes.read_controller_epoch(data)
+        except NoNodeError:
+            epoch = 0
+        return [ControllerChanged(broker_id=broker_id, epoch=epoch)]
+
+    async def _read_changes(self) -> list[StoreEvent]:
+        watch = self._watch(CHANGES)
+        children = await self._one(self._client.get_children_async(znodes.CHANGES, watch=watch))
+        versions = sorted(map(int, children))
+        if self._own_epoch >= 0 and len(versions) > CHANGES_KEPT + CHANGES_DROPPED_AT_ONCE:
+            for version in versions[:-CHANGES_KEPT]:
+                self._client.delete_async(znodes.change_path(version))
+        new = [version for version in versions if version > self._version]
+        if not new:
+            return []
+        paths = [znodes.change_path(version) for version in new]
+        is_gap = new[0] != self._version + 1
+        if not is_gap:
+            try:
+                nodes = await self._read_nodes(paths)
+            except NoNodeError:
+                is_gap = True
+        if is_gap:
+            self._version = max(self._version, new[-1])
+            return [FellBehind()]
+        events: list[StoreEvent] = []
+        for version, path, (data, _) in zip(new, paths, nodes, strict=True):
+            events.append(Committed(version=version, changes=znodes.read_changes(path, data)))
+        self._version = max(self._version, new[-1])
+        return events
+
+    async def _read_brokers(self) -> list[StoreEvent]:
+        if self._own_epoch < 0:
+            return []
+        client, watch = self._client, self._watch(BROKERS)
+        names = await self._one(client.get_children_async(znodes.BROKER_IDS, watch=watch))
+        pending = [
+            client.get_async(znodes.broker_path(int(name)), watch=watch) for name in sorted(names)
+        ]
+        brokers = {}
+        for name, request in zip(sorted(names), pending, strict=True):
+            try:
+                data, stat = await self._one(request)
+            except NoNodeError:
+                continue  # the watch of the folder fires
+            broker = znodes.read_broker(int(name), data, broker_epoch=stat.czxid)
+            brokers[broker.broker_id] = broker
+        return [LiveBrokers(brokers=dict(sorted(brokers.items())))]
+
+    async def sum_up(self, image: Image) -> None:
+        """Do nothing: the nodes are the sum."""
+
+    # --- From kazoo's threads --------------------------------------------------------------------
+
+    def _on_state(self, state: str) -> None:
+        """Take up that the connection is another; called in trio, and cannot raise."""
+        if state == KazooState.CONNECTED:
+            self._is_connected = True
+            self._events.append(SessionLost() if self._is_lost else SessionResumed())
+            self._is_lost = False
+            self._to_read |= {CONTROLLER, CHANGES, BROKERS}
+        else:
+            if self._is_connected:
+                self._events.append(SessionSuspended())
+            self._is_connected = False
+            if state == KazooState.LOST:
+                self._is_lost = True
+                self._own_epoch = self._own_epoch_version = -1
+        self._woken.set()
+
+    def _sets(self, event: trio.Event) -> Callable[[object], None]:
+        return lambda _: self._bridge.call(event.set)
+
+    def _watch(self, what: str) -> Callable[[object], None]:
+        return lambda _: self._bridge.call(self._read_soon, what)
+
+    def _read_soon(self, what: str) -> None:
+        self._to_read.add(what)
+        self._woken.set()
+
+    async def _wait_woken(self) -> None:
+        await self._woken.wait()
+        self._woken = trio.Event()
+
+    # --- Requests --------------------------------------------------------------------------------
+
+    async def _one(self, pending: Any) -> Any:
+        (result,) = await self._all([pending])
+        return result
+
+    async def _all(self, pending: Sequence[Any]) -> list[Any]:
+        """Return the results of requests that are under way; they come in order.
+
+        Raises:
+            KazooException: of the first that failed.
+            KafkaError: ZooKeeper is not reached.
+        """
+        # While there is no connection requests wait; nobody waits longer than the session would.
+        with trio.move_on_after(self._session_timeout_s) as scope:
+            for request in reversed(pending):
+                if not request.ready():
+                    arrived = trio.Event()
+                    request.rawlink(self._sets(arrived))
+                    await arrived.wait()
+        if scope.cancelled_caught:
+            raise self._not_reached("no answer in time")
+        try:
+            return [request.get_nowait() for request in pending]
+        except _NOT_REACHED as error:
+            raise self._not_reached(type(error).__name__) from error
+
+    def _check_connected(self) -> None:
+        if not self._is_connected:
+            raise self._not_reached("no connection")
+
+    def _not_reached(self, why: str) -> KafkaError:
+        message = f"ZooKeeper at {self._connect} is not reached: {why}"
+        return KafkaError(ErrorCode.NOT_CONTROLLER, message)
+
+    def _session_id(self) -> int | None:
+        return self._client.client_id[0] if self._client.client_id else None
+
+    @contextlib.contextmanager
+    def _one_line(self) -> Iterator[None]:
+        """Say where the trouble is that no retry ends."""
+        try:
+            yield
+        except znodes.NotKafka as error:
+            raise MetadataStoreError(f"ZooKeeper at {self._connect}: {error}") from error
+
+
+def _first_error(results: Sequence[object]) -> KazooException | None:
+    """Return why a transaction failed; what else is in it was only rolled back."""
+    errors = [result for result in results if isinstance(result, KazooException)]
+    real = [
+        error
+        for error in errors
+        if type(error).__name__ not in ("RolledBackError", "RuntimeInconsistency")
+    ]
+    return (real or errors or [None])[0]
+
+
+def _stop(client: Any) -> None:
+    """End a client and free its sockets; without connection that takes a while."""
+    with contextlib.suppress(Exception):
+        client.stop()
+        client.close()
