@@ -38,7 +38,12 @@ def reassign(event: Reassign, image: Image) -> list[Change]:
         target = tuple(event.replicas)
         _check(event, state, target, image)
     eligible = image.eligible_brokers()
-    after = complete(_begun(state, target, eligible), eligible)
+    begun = _begun(state, target, eligible)
+    after = complete(begun, eligible)
+    if after is not begun and begun is not state:  # one write
+        after = replace(
+            after, leader_epoch=begun.leader_epoch, partition_epoch=begun.partition_epoch
+        )
     return changed(image.topics[event.topic], event.index, after)
 
 
