@@ -36,7 +36,7 @@ from kafkalite.meta.store import MetadataStoreError
 from kafkalite.server import parts
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.listeners import BindError, ConnectionServer
-from kafkalite.server.network import Network, TcpNetwork
+from kafkalite.server.network import Network, SocketSettings, TcpNetwork
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.controlled_shutdown import (
@@ -93,7 +93,7 @@ class Broker:
         self.config = config
         self.data_dirs: Sequence[str] = config.log_dirs
         self._clock = clock or SystemClock()
-        self._network = network or TcpNetwork()
+        self._network = network or TcpNetwork(SocketSettings.of(config))
         self._disk = disk or OsDisk(syncs=config.bool("kafkalite.metadata.flush"))
         self._store = store
         self._entropy = entropy or random.Random()

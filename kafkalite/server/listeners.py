@@ -130,7 +130,8 @@ class ConnectionServer:
         config = self._services.config
         if len(self._open) >= config.int("max.connections"):
             return False
-        per_host = config.int("max.connections.per.ip")
+        overrides = config.str("max.connections.per.ip.overrides")
+        per_host = _limits_by_host(overrides).get(host, config.int("max.connections.per.ip"))
         if per_host > len(self._open):
             return True
         return sum(peer == host for _, peer, _ in self._open.values()) < per_host
@@ -144,3 +145,9 @@ class ConnectionServer:
             for connection, _, scope in list(self._open.values()):
                 if connection.active_ms(now_ms) < oldest_ms and not connection.is_busy:
                     scope.cancel()
+
+
+def _limits_by_host(overrides: str) -> dict[str, int]:
+    """Read `address:count,...`; an IPv6 address has colons of its own."""
+    pairs = (pair.rpartition(":") for pair in overrides.split(",") if pair)
+    return {address.strip(): int(count) for address, _, count in pairs}

@@ -31,7 +31,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("connection.failed.authentication.delay.ms", INT, 100, minimum=0, inert=True),
     Setting("connections.max.idle.ms", LONG, 600_000),
     Setting("connections.max.reauth.ms", LONG, 0, inert=True),
-    Setting("controlled.shutdown.enable", BOOLEAN, True, inert=True),
+    Setting("controlled.shutdown.enable", BOOLEAN, True),
     Setting("controller.listener.names", LIST, ()),
     Setting(
         "controller.performance.always.log.threshold.ms",
@@ -115,7 +115,6 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         "",
         update=CLUSTER_WIDE,
         form="address counts",
-        inert=True,
     ),
     Setting("max.incremental.fetch.session.cache.slots", INT, 1_000, minimum=0),
     Setting("max.request.partition.size.limit", INT, 2_000, minimum=1),

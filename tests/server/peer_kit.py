@@ -24,6 +24,7 @@ SETTINGS = {
     "queued.max.request.bytes": -1,
     "max.connections": 100,
     "max.connections.per.ip": 100,
+    "max.connections.per.ip.overrides": "",
 }
 
 
@@ -83,7 +84,7 @@ def heartbeat(admit):
 async def broker(handlers, *, forward=None, **services):
     """Run a connection server for these handlers; gives its port."""
     services = SimpleNamespace(
-        config=SimpleNamespace(int=SETTINGS.__getitem__),
+        config=SimpleNamespace(int=SETTINGS.__getitem__, str=SETTINGS.__getitem__),
         clock=TrioClock(),
         groups=SimpleNamespace(on_disconnect=lambda connection_id: None),
         **services,

@@ -29,10 +29,14 @@ class Config:
             "queued.max.request.bytes": -1,
             "max.connections": 100,
             "max.connections.per.ip": 100,
+            "max.connections.per.ip.overrides": "",
             **settings,
         }
 
     def int(self, name):
+        return self.values[name]
+
+    def str(self, name):
         return self.values[name]
 
 
@@ -104,10 +108,10 @@ class TestBinding:
     ):
         real, refusals = trio.open_tcp_listeners, [OSError("taken")]
 
-        async def open_tcp_listeners(port, host):
+        async def open_tcp_listeners(port, **options):
             if port and refusals:
                 raise refusals.pop()
-            return await real(port, host=host)
+            return await real(port, **options)
 
         monkeypatch.setattr(trio, "open_tcp_listeners", open_tcp_listeners)
         server = make_server()
@@ -192,6 +196,14 @@ class TestLimits:
         server._open = dict.fromkeys(range(1_000, 1_005), (None, "10.0.0.1", None))
         assert server._admits("10.0.0.2")
         assert not server._admits("10.0.0.1")
+
+    async def test_addresses_may_have_limits_of_their_own(self, make_server):
+        overrides = "10.0.0.1:1, ::1:0"
+        server = make_server(**{"max.connections.per.ip.overrides": overrides})
+        server._open = {1: (None, "10.0.0.1", None)}
+        assert not server._admits("10.0.0.1")
+        assert not server._admits("::1")
+        assert server._admits("10.0.0.2")
 
     async def test_limits_may_change_while_it_runs(self, make_server):
         server = make_server(**{"max.connections": 0})

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import trio
 
-from kafkalite.server.network import TcpNetwork, _accept
+from kafkalite.server.network import SocketSettings, TcpNetwork, _accept
 
 
 async def echo(transport):
@@ -54,3 +54,24 @@ async def test_client_that_is_gone_before_it_is_looked_at_is_no_trouble():
     served = []
     await _accept(served.append, None, SimpleNamespace(socket=trio.socket.socket()))
     assert served == []
+
+
+async def test_sockets_are_as_the_settings_want_them():
+    settings = SocketSettings(send_buffer_bytes=20_000, receive_buffer_bytes=30_000, backlog=7)
+    acceptor = await TcpNetwork(settings).listen("127.0.0.1", 0)
+    sizes = []
+
+    async def serve(transport):
+        sizes.extend(
+            transport._socket.getsockopt(socket.SOL_SOCKET, option)
+            for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)
+        )
+        transport.close()
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(acceptor.run, serve)
+        async with await trio.open_tcp_stream("127.0.0.1", acceptor.port) as stream:
+            await stream.receive_some()
+    # Linux doubles them, for what it has to keep of each packet.
+    assert sizes in ([40_000, 60_000], [20_000, 30_000])
