@@ -1,0 +1,37 @@
+# kafkalite in a container: one broker, or one of a cluster (docker-compose.yml).
+#
+#   docker build -t kafkalite .
+#   docker run --rm -p 9092:9092 kafkalite
+#
+# Settings are Kafka's, as variables: -e KAFKA_NUM_PARTITIONS=4 sets num.partitions.
+
+FROM python:3.13-slim AS package
+WORKDIR /source
+COPY pyproject.toml README.md LICENSE ./
+COPY kafkalite kafkalite
+
+# For `docker compose run spark`: PySpark, and a Java to run it with.
+FROM package AS spark
+RUN pip install --no-cache-dir '.[spark,cluster]' \
+    && useradd --create-home --uid 1000 kafkalite \
+    && install -d -o kafkalite /data
+USER kafkalite
+WORKDIR /data
+ENTRYPOINT ["kafkalite", "pipeline"]
+CMD ["--help"]
+
+FROM package AS broker
+RUN pip install --no-cache-dir . \
+    && useradd --create-home --uid 1000 kafkalite \
+    && install -d -o kafkalite /var/lib/kafkalite
+USER kafkalite
+WORKDIR /var/lib/kafkalite
+VOLUME /var/lib/kafkalite
+EXPOSE 9092
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=10s --start-period=10s --retries=6 \
+    CMD ["kafkalite", "health", "-b", "localhost:9092", "--timeout", "5"]
+ENTRYPOINT ["kafkalite"]
+# Clients on the host connect to localhost; the address of the container they could not reach.
+CMD ["serve", "--listen", "0.0.0.0:9092", "--data-dir", "/var/lib/kafkalite/data", \
+     "--set", "advertised.listeners=PLAINTEXT://localhost:9092"]
