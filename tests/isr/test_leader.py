@@ -1,0 +1,458 @@
+"""The leader's decisions: high watermark, ISR, acknowledgement (rules 52 and 163-168, 176, 183)."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkalite.isr.leader import Leader
+from kafkalite.isr.state import Committed, Member, PendingExpand, PendingShrink, Proposal
+from kafkalite.wire.errors import ErrorCode, KafkaError
+
+LAG_MS = 1_000
+
+
+def make_leader(**options):
+    given = {
+        "replicas": (1, 2, 3),
+        "isr": (1, 2, 3),
+        "leader_epoch": 5,
+        "partition_epoch": 7,
+        "log_end_offset": 10,
+        "high_watermark": 4,
+        "min_insync_replicas": 1,
+        "lag_ms_max": LAG_MS,
+        "is_eligible": lambda broker, epoch: True,
+        "now_ms": 0,
+    }
+    return Leader(1, **{**given, **options})
+
+
+def fetch(leader, replica, offset, *, now_ms=0, epoch=-1, start=0):
+    return leader.on_follower_fetch(
+        replica, offset=offset, log_start_offset=start, broker_epoch=epoch, now_ms=now_ms
+    )
+
+
+def accept(leader, isr, *, partition_epoch=None):
+    return leader.on_isr_accepted(
+        leader_epoch=leader.leader_epoch,
+        partition_epoch=partition_epoch or leader.partition_epoch + 1,
+        isr=isr,
+    )
+
+
+class TestHighWatermark:
+    """Rule I167."""
+
+    def test_it_is_the_least_log_end_in_the_isr(self):
+        leader = make_leader()
+        assert not fetch(leader, 2, 10)
+        assert fetch(leader, 3, 8)
+        assert leader.high_watermark == 8
+
+    def test_it_waits_for_those_who_have_not_fetched_yet(self):
+        leader = make_leader()
+        fetch(leader, 2, 10)
+        assert leader.high_watermark == 4
+
+    def test_it_never_falls(self):
+        leader = make_leader()
+        fetch(leader, 2, 10)
+        fetch(leader, 3, 10)
+        fetch(leader, 3, 5)
+        leader.on_append(12)
+        assert leader.high_watermark == 10
+
+    def test_a_leader_alone_in_its_isr_has_all_at_once(self):
+        leader = make_leader(isr=(1,))
+        assert leader.high_watermark == 10
+        assert leader.on_append(12)
+        assert leader.high_watermark == 12
+
+    def test_it_stays_while_the_isr_is_too_small(self):
+        """KAFKA-15583."""
+        leader = make_leader(isr=(1,), min_insync_replicas=2)
+        assert not leader.on_append(12)
+        assert leader.high_watermark == 4
+
+    def test_replicas_bound_the_minimum(self):
+        leader = make_leader(replicas=(1, 2), isr=(1, 2), min_insync_replicas=3)
+        leader.check_enough_replicas()
+        assert leader.effective_min_isr == 2
+
+    def test_it_waits_for_a_replica_that_is_about_to_join(self):
+        leader = make_leader(isr=(1, 2))
+        fetch(leader, 3, 10, now_ms=1)
+        accept(leader, (1, 2))  # refused in effect; 3 is caught up, though
+        leader.on_append(20)
+        fetch(leader, 2, 20, now_ms=2)
+        assert leader.high_watermark == 10
+        assert leader.on_tick(LAG_MS + 2)
+        assert leader.high_watermark == 20
+
+    @pytest.mark.parametrize("eligible", [True, False])
+    def test_it_does_not_wait_for_one_that_may_not_join(self, eligible):
+        """Rule I183."""
+        leader = make_leader(isr=(1, 2), is_eligible=lambda broker, epoch: eligible)
+        fetch(leader, 3, 10)
+        leader.on_append(20)
+        fetch(leader, 2, 20)
+        assert leader.high_watermark == (10 if eligible else 20)
+
+
+class TestExpanding:
+    """Rule I166."""
+
+    def test_follower_that_has_caught_up_is_proposed(self):
+        leader = make_leader(isr=(1, 2))
+        fetch(leader, 3, 10, epoch=33)
+        fetch(leader, 2, 10, epoch=22)
+        assert leader.take_proposal() == Proposal(
+            leader_epoch=5, partition_epoch=7, isr=(Member(1, -1), Member(2, -1), Member(3, 33))
+        )
+        assert leader.take_proposal() is None
+        assert leader.state.isr == (1, 2)
+        assert leader.state.maximal_isr == (1, 2, 3)
+
+    @pytest.mark.parametrize(
+        ("offset", "high_watermark", "proposed"),
+        [(9, 10, False), (9, 4, False), (10, 10, True), (3, 4, False)],
+    )
+    def test_it_needs_what_is_committed_and_what_is_older_than_the_epoch(
+        self, offset, high_watermark, proposed
+    ):
+        leader = make_leader(isr=(1, 2), high_watermark=high_watermark)
+        fetch(leader, 3, offset)
+        assert leader.has_proposal is proposed
+
+    def test_epoch_start_is_enough_in_a_long_reign(self):
+        leader = make_leader(isr=(1, 2))
+        leader.on_append(50)
+        fetch(leader, 3, 10)
+        assert leader.has_proposal
+
+    def test_shutting_down_broker_is_not_let_in(self):
+        """Rule I183."""
+        leader = make_leader(isr=(1, 2), is_eligible=lambda broker, epoch: broker != 3)
+        fetch(leader, 3, 10)
+        assert not leader.has_proposal
+
+    def test_eligibility_is_that_of_the_broker_epoch_it_fetches_in(self):
+        """KIP-903."""
+        leader = make_leader(isr=(1, 2), is_eligible=lambda broker, epoch: epoch == 9)
+        fetch(leader, 3, 10, epoch=8)
+        assert not leader.has_proposal
+        fetch(leader, 3, 10, epoch=9)
+        assert leader.has_proposal
+
+    def test_one_change_at_a_time(self):
+        leader = make_leader(isr=(1,))
+        fetch(leader, 2, 10)
+        fetch(leader, 3, 10)
+        assert leader.state == PendingExpand(Committed((1,)), 2)
+        accept(leader, (1, 2))
+        fetch(leader, 3, 10)
+        assert leader.state == PendingExpand(Committed((1, 2)), 3)
+
+    def test_pending_member_does_not_count_for_acks(self):
+        """Rule I168."""
+        leader = make_leader(isr=(1,), min_insync_replicas=2)
+        fetch(leader, 2, 10)
+        with pytest.raises(KafkaError, match=r"1 in-sync replicas \[1\]") as refused:
+            leader.check_enough_replicas()
+        assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert accept(leader, (1, 2))
+        leader.check_enough_replicas()
+        assert leader.high_watermark == 10
+
+
+class TestShrinking:
+    """Rule I165."""
+
+    def test_follower_that_lags_is_proposed_to_go(self):
+        leader = make_leader()
+        fetch(leader, 2, 10)
+        leader.on_tick(LAG_MS)
+        assert not leader.has_proposal
+        leader.on_tick(LAG_MS + 1)
+        assert leader.state == PendingShrink(Committed((1, 2, 3)), (3,))
+
+    def test_follower_that_has_all_may_be_silent(self):
+        leader = make_leader()
+        fetch(leader, 2, 10)
+        fetch(leader, 3, 10)
+        leader.on_tick(10 * LAG_MS)
+        assert not leader.has_proposal
+
+    def test_follower_that_always_has_what_was_there_a_fetch_ago_is_caught_up(self):
+        """Rule I164."""
+        leader = make_leader()
+        end = 10
+        for now_ms in range(0, 5 * LAG_MS, 100):
+            fetch(leader, 2, end, now_ms=now_ms)
+            fetch(leader, 3, end, now_ms=now_ms)
+            leader.on_append(end + 5)
+            end += 5
+        leader.on_tick(5 * LAG_MS)
+        assert not leader.has_proposal
+
+    def test_it_counts_until_the_controller_has_put_it_out(self):
+        """Rule I168."""
+        leader = make_leader()
+        fetch(leader, 2, 10)
+        leader.on_tick(LAG_MS + 1)
+        assert leader.high_watermark == 4
+        assert accept(leader, (1, 2))
+        assert leader.high_watermark == 10
+
+    def test_all_laggards_go_at_once(self):
+        leader = make_leader()
+        leader.on_tick(LAG_MS + 1)
+        assert leader.take_proposal().isr == (Member(1, -1),)
+
+
+class TestAnswers:
+    """Rule I176."""
+
+    @pytest.fixture
+    def pending(self):
+        leader = make_leader(isr=(1, 2))
+        fetch(leader, 3, 10)
+        self.proposal = leader.take_proposal()
+        return leader
+
+    @pytest.mark.parametrize(
+        "code", [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA]
+    )
+    def test_what_was_surely_not_done_is_taken_back(self, pending, code):
+        pending.on_isr_rejected(self.proposal, code)
+        assert pending.state == Committed((1, 2))
+        assert not pending.has_proposal
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            ErrorCode.FENCED_LEADER_EPOCH,
+            ErrorCode.INVALID_UPDATE_VERSION,
+            ErrorCode.NEW_LEADER_ELECTED,
+            ErrorCode.UNKNOWN_TOPIC_ID,
+        ],
+    )
+    def test_after_a_final_refusal_the_larger_set_counts_until_news_come(self, pending, code):
+        pending.on_isr_rejected(self.proposal, code)
+        assert pending.state.maximal_isr == (1, 2, 3)
+        assert not pending.has_proposal
+        pending.on_state(
+            replicas=(1, 2, 3), isr=(1, 2), leader_epoch=5, partition_epoch=8, now_ms=0
+        )
+        assert pending.state == Committed((1, 2))
+
+    def test_what_became_of_it_is_unknown_so_it_is_asked_again(self, pending):
+        pending.on_isr_rejected(self.proposal, ErrorCode.NETWORK_EXCEPTION)
+        assert pending.take_proposal() == self.proposal
+        assert pending.state.maximal_isr == (1, 2, 3)
+
+    def test_answers_to_what_is_settled_mean_nothing(self, pending):
+        accept(pending, (1, 2, 3))
+        pending.on_isr_rejected(self.proposal, ErrorCode.NETWORK_EXCEPTION)
+        assert pending.state == Committed((1, 2, 3))
+        assert not pending.has_proposal
+        assert not accept(pending, (1,), partition_epoch=7)
+        assert not pending.on_isr_accepted(leader_epoch=4, partition_epoch=99, isr=(1,))
+        assert pending.state == Committed((1, 2, 3))
+
+    def test_answer_to_another_change_of_the_same_version_means_nothing(self, pending):
+        pending.on_isr_rejected(self.proposal, ErrorCode.INELIGIBLE_REPLICA)
+        fetch(pending, 3, 10, now_ms=5)
+        pending.take_proposal()
+        other = Proposal(leader_epoch=5, partition_epoch=7, isr=(Member(1, -1),))
+        pending.on_isr_rejected(other, ErrorCode.INELIGIBLE_REPLICA)
+        assert pending.state.maximal_isr == (1, 2, 3)
+
+
+class TestStates:
+    def test_older_state_is_ignored(self):
+        leader = make_leader()
+        for leader_epoch, partition_epoch in [(4, 9), (5, 6)]:
+            leader.on_state(
+                replicas=(1,),
+                isr=(1,),
+                leader_epoch=leader_epoch,
+                partition_epoch=partition_epoch,
+                now_ms=0,
+            )
+        assert (leader.replicas, leader.state.isr) == ((1, 2, 3), (1, 2, 3))
+
+    def test_same_state_does_not_end_a_proposal(self):
+        leader = make_leader(isr=(1, 2))
+        fetch(leader, 3, 10)
+        leader.on_state(replicas=(1, 2, 3), isr=(1, 2), leader_epoch=5, partition_epoch=7, now_ms=0)
+        assert isinstance(leader.state, PendingExpand)
+
+    def test_next_reign_begins_at_the_log_end_and_keeps_progress(self):
+        leader = make_leader()
+        fetch(leader, 2, 10)
+        leader.on_append(20)
+        leader.on_state(
+            replicas=(1, 2, 4), isr=(1, 2), leader_epoch=6, partition_epoch=8, now_ms=50
+        )
+        assert leader.epoch_start_offset == 20
+        assert sorted(leader.followers) == [2, 4]
+        assert leader.followers[2].log_end_offset == 10
+        assert leader.high_watermark == 10
+        leader.on_tick(50 + LAG_MS)
+        assert not leader.has_proposal
+
+    def test_fetch_of_one_that_is_no_replica_is_refused(self):
+        with pytest.raises(KafkaError) as refused:
+            fetch(make_leader(), 9, 10)
+        assert refused.value.code is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def test_fetch_from_an_earlier_life_of_a_broker_is_refused(self):
+        """KIP-903."""
+        leader = make_leader()
+        fetch(leader, 2, 3, epoch=9)
+        with pytest.raises(KafkaError) as refused:
+            fetch(leader, 2, 10, epoch=8)
+        assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert leader.followers[2].log_end_offset == 3
+
+    def test_low_watermark_is_that_of_the_living(self):
+        """Rule B35."""
+        leader = make_leader()
+        assert leader.low_watermark(7, lambda broker: True) == -1
+        fetch(leader, 2, 10, start=5)
+        assert leader.low_watermark(7, lambda broker: broker == 2) == 5
+        assert leader.low_watermark(7, lambda broker: False) == 7
+
+
+@dataclass
+class Model:
+    """The same rules, plainly: from the whole history each time."""
+
+    replicas: tuple = (1, 2, 3)
+    isr: list = field(default_factory=lambda: [1, 2, 3])
+    pending: tuple | None = None  # ("expand", who) or ("shrink", who)
+    end: int = 10
+    epoch_start: int = 10
+    watermark: int = 4
+    min_isr: int = 2
+    now_ms: int = 0
+    fetches: dict = field(default_factory=lambda: {2: [], 3: []})  # (time, offset, leader's end)
+
+    def end_of(self, replica):
+        return self.fetches[replica][-1][1] if self.fetches[replica] else -1
+
+    def caught_up(self, replica):
+        if self.end_of(replica) == self.end:
+            return True
+        times = [0] if replica in (2, 3) else []
+        ends, times_of = [(0, 10)], times
+        for at, offset, leader_end in self.fetches[replica]:
+            if offset >= leader_end:
+                times_of.append(at)
+            elif offset >= max(end for _, end in ends):
+                times_of.append(ends[-1][0])
+            ends.append((at, leader_end))
+        return self.now_ms - max(times_of) <= LAG_MS
+
+    def maximal(self):
+        added = [self.pending[1]] if self.pending and self.pending[0] == "expand" else []
+        return [*self.isr, *added]
+
+    def settle(self):
+        awaited = [
+            replica
+            for replica in (2, 3)
+            if replica in self.maximal() or (self.fetches[replica] and self.caught_up(replica))
+        ]
+        if len(self.isr) >= self.min_isr:
+            least = min([self.end, *map(self.end_of, awaited)])
+            self.watermark = max(self.watermark, least)
+
+    def fetch(self, replica, offset):
+        self.fetches[replica].append((self.now_ms, offset, self.end))
+        may = offset >= self.watermark and offset >= self.epoch_start
+        if self.pending is None and replica not in self.isr and may:
+            self.pending = ("expand", replica)
+
+    def tick(self):
+        lagging = [r for r in self.isr if r != 1 and not self.caught_up(r)]
+        if self.pending is None and lagging:
+            self.pending = ("shrink", lagging)
+
+    def accept(self):
+        kind, who = self.pending
+        if kind == "expand":
+            self.isr.append(who)
+        else:
+            self.isr = [member for member in self.isr if member not in who]
+        self.pending = None
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 5)),
+        st.tuples(st.just("fetch"), st.sampled_from([2, 3]), st.integers(0, 6)),
+        st.tuples(st.just("wait"), st.sampled_from([1, 300, LAG_MS, 2 * LAG_MS])),
+        st.tuples(st.just("tick")),
+        st.tuples(st.just("accept")),
+        st.tuples(st.just("reject")),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps)
+def test_decides_as_the_plain_model_does(steps):
+    """Goal: incremental bookkeeping equals what follows from the history of all fetches."""
+    model = Model()
+    leader = make_leader(min_insync_replicas=2)
+    proposal = None
+    for step in steps:
+        before = leader.high_watermark
+        moved = None
+        match step:
+            case ("append", count):
+                model.end += count
+                moved = leader.on_append(model.end)
+                model.settle()
+            case ("fetch", replica, behind):
+                offset = max(model.end - behind, 0)
+                changed = offset != model.end_of(replica)
+                model.fetch(replica, offset)
+                moved = fetch(leader, replica, offset, now_ms=model.now_ms)
+                if changed:
+                    model.settle()
+            case ("wait", duration_ms):
+                model.now_ms += duration_ms
+                continue
+            case ("tick",):
+                model.tick()
+                moved = leader.on_tick(model.now_ms)
+                model.settle()
+            case ("accept",) if model.pending:
+                model.accept()
+                moved = accept(leader, tuple(model.isr))
+                # The core goes by the time of the last event that told it one.
+                model.now_ms, now_ms = leader._now_ms, model.now_ms
+                model.settle()
+                model.now_ms = now_ms
+            case ("reject",) if model.pending and proposal:
+                model.pending = None
+                moved = leader.on_isr_rejected(proposal, ErrorCode.INELIGIBLE_REPLICA)
+                model.now_ms, now_ms = leader._now_ms, model.now_ms
+                model.settle()
+                model.now_ms = now_ms
+            case _:
+                continue
+        proposal = leader.take_proposal() or proposal
+        assert (leader.high_watermark > before) == bool(moved)
+        assert leader.state.isr == tuple(model.isr)
+        assert sorted(leader.state.maximal_isr) == sorted(model.maximal())
+        if step[0] != "append" or leader._now_ms == model.now_ms:
+            assert leader.high_watermark == model.watermark
+        model.watermark = leader.high_watermark
