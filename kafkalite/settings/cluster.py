@@ -182,7 +182,8 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("socket.connection.setup.timeout.max.ms", LONG, 30_000, inert=True),
     Setting("socket.connection.setup.timeout.ms", LONG, 10_000),
     Setting("socket.listen.backlog.size", INT, 50, minimum=1),
-    Setting("socket.receive.buffer.bytes", INT, 102_400),
+    # 102,400 in Apache Kafka: a request of 1 MiB then costs twice the processor time here.
+    Setting("socket.receive.buffer.bytes", INT, -1),
     Setting("socket.request.max.bytes", INT, 104_857_600, minimum=1),
     Setting("socket.send.buffer.bytes", INT, 102_400),
     Setting("telemetry.max.bytes", INT, 1_048_576, minimum=1, inert=True),
