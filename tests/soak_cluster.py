@@ -34,6 +34,7 @@ def run_round(seed, data_dir, *, faults, gap_s):
             workload.finish()
             cluster.wait_in_sync(timeout_s=PATIENCE_S)
             found = audit(workload, [Path(b.data_dir) for b in cluster.brokers.values()])
+            (Path(data_dir) / "faults.log").write_text("\n".join(injected.log) + "\n")
             return injected.counts, workload.counts(), found
 
 

@@ -49,13 +49,16 @@ class Faults:
         self.cluster = cluster
         self.random = random.Random(seed)
         self.counts = Counter()
+        self.log = []
         self._ids = sorted(cluster.brokers)
         self._broken = {}
 
     def inject(self):
         """Do one thing, keep it for a while, and heal it; return its name."""
         name = self.random.choices([*WEIGHTS], [*WEIGHTS.values()])[0]
+        self._note(name)
         getattr(self, "_" + name.lower().replace(" ", "_"))()
+        self._note("over")
         self.counts[name] += 1
         return name
 
@@ -77,12 +80,14 @@ class Faults:
 
     def _kill(self, broker):
         broker = self._any_if_none(broker)
+        self._note("kill", broker)
         self.cluster.kill(broker)
         self._sleep(0.0, 3.0)
         self.cluster.restart(broker)
 
     def _stop_broker(self):
         broker = self.random.choice(self._ids)
+        self._note("stop", broker)
         self.cluster.stop(broker)
         self._sleep(0.0, 1.0)
         self.cluster.restart(broker)
@@ -90,6 +95,7 @@ class Faults:
     def _pause_broker(self):
         """Long enough, half of the time, that its session is over."""
         broker = self.random.choice(self._ids)
+        self._note("pause", broker)
         self.cluster.pause(broker)
         try:
             self._sleep(0.2, 2 * self._session_s)
@@ -112,6 +118,7 @@ class Faults:
 
     def _isolate_broker(self):
         broker = self.random.choice(self._ids)
+        self._note("isolate", broker)
         self.cluster.isolate(broker)
         try:
             self._sleep(0.5, 2 * self._session_s)
@@ -120,6 +127,7 @@ class Faults:
 
     def _cut_one_way(self):
         source, destination = self.random.sample(self._ids, 2)
+        self._note("from", source, "to", destination)
         self.cluster.cut(source, destination, both_ways=False)
         try:
             self._sleep(0.5, 2 * self._session_s)
@@ -128,6 +136,7 @@ class Faults:
 
     def _slow_links(self):
         source, destination = self.random.sample(self._ids, 2)
+        self._note("from", source, "to", destination)
         self.cluster.delay(source, destination, self.random.uniform(0.01, 0.3))
         try:
             self._sleep(0.5, 3.0)
@@ -136,12 +145,15 @@ class Faults:
 
     def _disconnect(self):
         source, destination = self.random.sample(self._ids, 2)
+        self._note("from", source, "to", destination)
         self.cluster.disconnect(source, destination)
 
     # --- ZooKeeper, disks, leadership ------------------------------------------------------------
 
     def _expire_session(self):
-        self.cluster.expire_session(self.random.choice(self._ids))
+        broker = self.random.choice(self._ids)
+        self._note("session of", broker)
+        self.cluster.expire_session(broker)
 
     def _restart_zookeeper(self):
         self.cluster.zookeeper.stop()
@@ -151,6 +163,7 @@ class Faults:
     def _full_disk(self):
         """Let no file of a broker grow for a while."""
         broker = self.random.choice(self._ids)
+        self._note("disk of", broker)
         pid = self.cluster.brokers[broker].pid
         before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (FILE_SIZE_WHEN_FULL, before[1]))
@@ -162,6 +175,14 @@ class Faults:
     def _move_leader(self):
         with contextlib.suppress(KafkaException):
             self.cluster.move_leader(ORDERS, 0, self.random.choice(self._ids))
+
+    def _note(self, *what):
+        """Keep what happens when: the first thing one wants to know about a finding."""
+        now = time.time()
+        self.log.append(
+            f"{time.strftime('%H:%M:%S', time.gmtime(now))},{now % 1 * 1000:03.0f} "
+            + " ".join(map(str, what))
+        )
 
     # --- Helpers ---------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ consumers read everything as it becomes visible; members of a group commit offse
 
 import contextlib
 import itertools
+import logging
+import os
 import random
 import threading
 import time
@@ -27,6 +29,18 @@ ORDERS, PAYMENTS, GROUP = "orders", "payments", "watchers"
 PATIENCE_S = 120
 """How long a client may need after the last fault before it counts as stuck."""
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
+DEBUG = os.environ.get("KAFKALITE_SOAK_DEBUG")
+"""What librdkafka is to tell of order producers, into the file of this name: for findings."""
+
+
+def debug_logger(name):
+    logger = logging.getLogger(name)
+    handler = logging.FileHandler(DEBUG)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    return logger
 
 
 class Client(threading.Thread):
@@ -83,8 +97,10 @@ class OrderProducer(Client):
                     "linger.ms": 2,
                     "message.timeout.ms": PATIENCE_S * 1000,
                     "queue.buffering.max.messages": 20_000,
+                    **({"debug": "eos,msg", "log_level": 7} if DEBUG else {}),
                 }
-            )
+            ),
+            **({"logger": debug_logger(name)} if DEBUG else {}),
         )
         fatal = []
 
