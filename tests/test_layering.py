@@ -19,8 +19,7 @@ LAYERS = [
     {"coordinator", "group", "txn", "isr", "meta"},
     {"api"},
     {"server"},
-    {"sim"},
-    {"client", "testing", "pipeline", "cli", "__main__"},
+    {"client", "testing", "pipeline", "sim", "cli", "__main__"},
 ]
 """What stands lower in this list may import what stands higher, never the other way round."""
 

@@ -341,13 +341,16 @@ class Fabric:
                 transport.reset()
                 del self._transports[transport]
 
-    def cut(self, one: str, other: str) -> None:
-        """Cut every connection between two hosts."""
-        for transport in list(self._transports):
-            ends = (transport.local_address[0], transport.peer_address[0])
-            if ends in ((one, other), (other, one)):
-                transport.reset()
-                del self._transports[transport]
+    def cut_all(self, host: str) -> None:
+        """Cut every connection of a host, which goes on."""
+        self._reset_all(host)
+
+    def heal(self, delay_s: tuple[float, float]) -> None:
+        """Open every link, and give it its usual delay."""
+        for (source, target), link in self._links.items():
+            if source != target:
+                link.delay_s = delay_s
+            link.unblock()
 
     def listen(self, network: HostNetwork, port: int) -> SimAcceptor:
         """Take a port of a host; see `HostNetwork.listen`."""

@@ -1,0 +1,99 @@
+"""What simulated clients share: what they did, when they are to stop, and what is retried."""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+import trio
+
+from kafkalite.sim.invariants import InvariantBroken
+from kafkalite.testing.history import History
+from kafkalite.types import TopicPartition
+from kafkalite.wire.errors import ErrorCode
+
+RETRIED: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.INVALID_REPLICATION_FACTOR,  # not all brokers are there yet
+    }
+)
+"""Errors after which a client asks again, as those of Kafka do."""
+
+
+@dataclass(slots=True)
+class Workload:
+    """What the clients of one run do and did.
+
+    Attributes:
+        history: writes and reads.
+        places: partitions that are written to and read.
+        stopping: set when nothing new is to be begun.
+        commits: the latest committed offset that was acknowledged, by group and partition.
+        counts: what happened how often.
+    """
+
+    random: Random
+    history: History
+    places: list[TopicPartition]
+    transactional_places: list[TopicPartition]
+    stopping: trio.Event = field(default_factory=trio.Event)
+    commits: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    generations: dict[str, int] = field(default_factory=dict)
+    owners: dict[tuple[str, int, TopicPartition], str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    _values: int = 0
+
+    def next_value(self, producer: str) -> str:
+        """Return a value that was never used."""
+        self._values += 1
+        return f"{producer}-{self._values}"
+
+    def count(self, what: str, times: int = 1) -> None:
+        """Note that something happened."""
+        self.counts[what] = self.counts.get(what, 0) + times
+
+    async def pause(self, least_s: float = 0.05, most_s: float = 0.3) -> None:
+        """Wait for a moment."""
+        await trio.sleep(self.random.uniform(least_s, most_s))
+
+    def on_synced(
+        self, group: str, generation: int, member: str, owned: list[TopicPartition]
+    ) -> None:
+        """Check a member's assignment: no generation twice, no partition with two members."""
+        known = self.generations.get(group, -1)
+        if generation < known:
+            raise InvariantBroken(f"group {group}: generation {generation} after {known}")
+        self.generations[group] = generation
+        for place in owned:
+            owner = self.owners.setdefault((group, generation, place), member)
+            if owner != member:
+                raise InvariantBroken(
+                    f"group {group}, generation {generation}: {place} belongs to {owner} "
+                    f"and {member}"
+                )
+
+    def on_fetched_offset(
+        self, group: str, place: TopicPartition, at_least: int, offset: int
+    ) -> None:
+        """Check that a committed offset was not lost."""
+        if offset < at_least:
+            raise InvariantBroken(
+                f"group {group}: {at_least} was committed for {place}, and {offset} is there"
+            )
