@@ -28,7 +28,8 @@ CORES = {
     "log/retention", "log/compaction", "coordinator/shard", "coordinator/records", "meta/image",
     "meta/changes", "meta/controller", "meta/events", "meta/names", "meta/alter_configs",
     "meta/placement", "meta/election", "meta/adoption", "meta/brokers", "meta/partitions",
-    "meta/reassign", "api/fetch_session", "isr/state", "isr/leader", "isr/follower", "isr/waiters",
+    "meta/reassign", "meta/znodes", "meta/transactions",
+    "api/fetch_session", "isr/state", "isr/leader", "isr/follower", "isr/waiters",
     "isr/reading", "isr/throttle",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip

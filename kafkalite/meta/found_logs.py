@@ -1,18 +1,24 @@
 """What to do about logs that are found on disk at the start."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from kafkalite.config import BrokerConfig
+from kafkalite.meta.changes import Change
 from kafkalite.meta.events import AdoptTopic
 from kafkalite.meta.image import Image
 from kafkalite.meta.kraft import KraftMetadata
+from kafkalite.meta.store import MetadataStoreError
 from kafkalite.meta.topic_defaults import internal_configs
 from kafkalite.types import TopicPartition
+from kafkalite.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafkalite.meta")
+
+
+Submit = Callable[[Iterable[AdoptTopic]], Awaitable[Sequence[Sequence[Change] | KafkaError]]]
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -31,7 +37,42 @@ class FoundLog:
     next_producer_id: int = 0
 
 
-def is_known(log: FoundLog, image: Image) -> bool:
+async def adopt(
+    found: Iterable[FoundLog],
+    image: Image,
+    config: BrokerConfig,
+    kraft: Callable[[], KraftMetadata],
+    *,
+    new_uuid: Callable[[], UUID],
+    submit: Submit,
+) -> list[TopicPartition]:
+    """Make known to a lone broker which logs it has; return those that belong to no topic.
+
+    Args:
+        found: the logs.
+        image: what is known.
+        config: of the broker.
+        kraft: reads what Apache Kafka knew of the logs; called only if there are unknown ones.
+        new_uuid: makes topic ids.
+        submit: makes events happen, as `MetadataRunner.submit_all`.
+    """
+    unknown = [log for log in found if not _is_known(log, image)]
+    if not unknown:
+        return []
+    to_adopt = _adoptions(unknown, kraft(), config, new_uuid=new_uuid)
+    stale = []
+    results = await submit([event for event, _ in to_adopt])
+    for (event, logs), result in zip(to_adopt, results, strict=True):
+        if isinstance(result, KafkaError):
+            logger.warning("directories of %s: %s", event.name, result.message)
+            if result.code is not ErrorCode.INVALID_TOPIC_EXCEPTION:
+                stale += [log.topic_partition for log in logs]
+        elif result:
+            logger.info("directories of %s were taken over", event.name)
+    return stale
+
+
+def _is_known(log: FoundLog, image: Image) -> bool:
     """Tell whether a lone broker's metadata say all that this log does."""
     name, index = log.topic_partition
     topic = image.topics.get(name)
@@ -44,7 +85,7 @@ def is_known(log: FoundLog, image: Image) -> bool:
     )
 
 
-def adoptions(
+def _adoptions(
     found: Iterable[FoundLog],
     kraft: KraftMetadata,
     config: BrokerConfig,
@@ -70,11 +111,21 @@ def adoptions(
     return events
 
 
-def stale_logs(found: Iterable[FoundLog], image: Image, *, broker_id: int) -> list[TopicPartition]:
+def stale_logs(found: Sequence[FoundLog], image: Image, *, broker_id: int) -> list[TopicPartition]:
     """Return the logs that a broker of a cluster has and should not have any more.
 
     Their topic was deleted, or the partition moved to other brokers, while this one was away.
+
+    Raises:
+        MetadataStoreError: the cluster has never had a topic, so the logs are another's.
     """
+    if found and not image.version:
+        name, index = found[0].topic_partition
+        raise MetadataStoreError(
+            f"the cluster in the metadata store is new, and the log directories hold "
+            f"{len(found)} logs ({name}-{index}, ...); start with empty log.dirs, or with the "
+            "zookeeper.connect of the cluster they belong to"
+        )
     stale = []
     for log in found:
         name, index = log.topic_partition

@@ -18,24 +18,22 @@ from kafkalite.config_listeners import with_hosts
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
-    TOPIC_RESOURCE,
     BrokerRegistered,
     Change,
     ConfigsChanged,
     ImageReplaced,
     ProducerIdsAllocated,
 )
-from kafkalite.meta.controller import decide
 from kafkalite.meta.controller_loop import ControllerLoop
+from kafkalite.meta.deciding import Decision, decide_all
 from kafkalite.meta.events import (
     AllocateProducerIds,
     CreateTopic,
     Event,
     FinishReassignments,
     RegisterBroker,
-    Rules,
 )
-from kafkalite.meta.found_logs import FoundLog, adoptions, is_known, stale_logs
+from kafkalite.meta.found_logs import FoundLog, adopt, stale_logs
 from kafkalite.meta.image import BrokerImage, ConfigResource, Image, ImageBuilder, TopicImage
 from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.peers import ControllerChannel
@@ -331,21 +329,10 @@ class MetadataRunner:
             MetadataStoreError: there are logs, and the cluster has never had a topic.
         """
         if self._store.shared:
-            return self._stale(list(found))
-        unknown = [log for log in found if not is_known(log, self._image)]
-        if not unknown:
-            return []
-        to_adopt = adoptions(unknown, kraft(), self._config, new_uuid=self._new_uuid)
-        stale = []
-        results = await self.submit_all([event for event, _ in to_adopt])
-        for (event, logs), result in zip(to_adopt, results, strict=True):
-            if isinstance(result, KafkaError):
-                logger.warning("directories of %s: %s", event.name, result.message)
-                if result.code is not ErrorCode.INVALID_TOPIC_EXCEPTION:
-                    stale += [log.topic_partition for log in logs]
-            elif result:
-                logger.info("directories of %s were taken over", event.name)
-        return stale
+            return stale_logs(list(found), self._image, broker_id=self._broker_id)
+        return await adopt(
+            found, self._image, self._config, kraft, new_uuid=self._new_uuid, submit=self.submit_all
+        )
 
     # --- For the controller loop -----------------------------------------------------------------
 
@@ -517,32 +504,8 @@ class MetadataRunner:
         self._changed.set()
         self._changed = trio.Event()
 
-    def _decide(
-        self, events: Iterable[Event]
-    ) -> tuple[list[list[Change] | KafkaError], list[Change], Image]:
-        rules = Rules(
-            broker_id=self._broker_id,
-            listener_names=[listener.name for listener in self._config.listeners],
-            broker_values=self._config.values,
-            topic_defaults=self._config.log_config(),
-        )
-        builder = ImageBuilder(self._image)
-        results: list[list[Change] | KafkaError] = []
-        changes: list[Change] = []
-        for event in events:
-            try:
-                decided = decide(event, builder.image, rules)
-            except KafkaError as error:
-                results.append(error)
-                continue
-            for change in decided:
-                change.apply_to(builder)
-            results.append(decided)
-            changes += decided
-        for change in self._new_addresses(changes, builder.image):
-            change.apply_to(builder)
-            changes.append(change)
-        return results, changes, builder.build(self._image.version + 1)
+    def _decide(self, events: Iterable[Event]) -> Decision:
+        return decide_all(events, self._image, self._config, and_then=self._new_addresses)
 
     def _new_addresses(self, changes: Sequence[Change], image: Image) -> list[Change]:
         """Return what a changed `advertised.listeners` of a lone broker means; the same commit.
@@ -609,31 +572,3 @@ class MetadataRunner:
                 ErrorCode.NOT_CONTROLLER, f"broker {self._broker_id} is not the controller"
             )
         return self._channel
-
-    def _stale(self, found: Sequence[FoundLog]) -> list[TopicPartition]:
-        if found and not self._image.version:
-            name, index = found[0].topic_partition
-            raise MetadataStoreError(
-                f"the cluster in the metadata store is new, and the log directories hold "
-                f"{len(found)} logs ({name}-{index}, ...); start with empty log.dirs, or with the "
-                "zookeeper.connect of the cluster they belong to"
-            )
-        return stale_logs(found, self._image, broker_id=self._broker_id)
-
-
-def topics_with_changed_settings(changes: Iterable[Change], image: Image) -> Iterable[str]:
-    """Return the topics whose logs have other settings after these changes.
-
-    A changed setting of a broker may be the default of any topic.
-    """
-    names: dict[str, None] = {}
-    for change in changes:
-        if isinstance(change, ImageReplaced):
-            return image.topics
-        if not isinstance(change, ConfigsChanged):
-            continue
-        if change.resource_type == BROKER_RESOURCE:
-            return image.topics
-        if change.resource_type == TOPIC_RESOURCE and change.resource_name in image.topics:
-            names[change.resource_name] = None
-    return names

@@ -24,6 +24,8 @@ from kazoo.exceptions import (
     NodeExistsError,
     NoNodeError,
     OperationTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
@@ -327,14 +329,11 @@ class ZookeeperStore:
         with trio.CancelScope(shield=True):
             parts = parts_of(changes, before)
             for number, part in enumerate(parts):
-                whole = len(parts) == 1
-                image = after if whole else before.apply(part)
+                image = after if len(parts) == 1 else before.apply(part)
                 try:
                     await self._commit_part(before, image, part)
-                except OutcomeUnknown:
-                    raise
                 except KafkaError as error:
-                    if not number:
+                    if not number or isinstance(error, OutcomeUnknown):
                         raise
                     raise OutcomeUnknown(f"only partly committed: {error.message}") from error
                 before = image
@@ -587,12 +586,8 @@ class ZookeeperStore:
 def _first_error(results: Sequence[object]) -> KazooException | None:
     """Return why a transaction failed; what else is in it was only rolled back."""
     errors = [result for result in results if isinstance(result, KazooException)]
-    real = [
-        error
-        for error in errors
-        if type(error).__name__ not in ("RolledBackError", "RuntimeInconsistency")
-    ]
-    return (real or errors or [None])[0]
+    causes = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
+    return (causes or errors or [None])[0]
 
 
 def _stop(client: Any) -> None:

@@ -17,11 +17,11 @@ from kafkalite.meta.found_logs import FoundLog
 from kafkalite.meta.image import Image
 from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.local import LocalStore
-from kafkalite.meta.runner import MetadataRunner, topics_with_changed_settings
+from kafkalite.meta.runner import MetadataRunner
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.log.sim_disk import SimDisk
-from tests.meta.meta_kit import ENDPOINTS, image, topic_id
+from tests.meta.meta_kit import ENDPOINTS, topic_id
 
 PATH = "/data/kafkalite-metadata.log"
 
@@ -438,19 +438,6 @@ def test_settings_of_a_topics_logs(kit):
     kit.submit(create("a", configs={"retention.ms": "5"}))
     assert kit.runner.log_config("a").retention_ms == 5
     assert kit.runner.log_config("unknown") == kit.config.log_config()
-
-
-def test_which_topics_have_changed_settings():
-    before = image("a", "b")
-    of_topic = ConfigsChanged(resource_type=2, resource_name="a", values={"x": "1"})
-    of_gone = ConfigsChanged(resource_type=2, resource_name="gone", values={"x": "1"})
-    of_group = ConfigsChanged(resource_type=32, resource_name="g", values={"x": "1"})
-    of_broker = ConfigsChanged(resource_type=4, resource_name="", values={"x": "1"})
-    deleted = TopicDeleted(name="a", topic_id=topic_id(1))
-    assert list(topics_with_changed_settings([deleted, of_group, of_gone, of_topic], before)) == [
-        "a"
-    ]
-    assert list(topics_with_changed_settings([of_topic, of_broker], before)) == ["a", "b"]
 
 
 def test_ids_of_new_topics_are_made_outside_of_the_decision(kit):
