@@ -252,8 +252,9 @@ class Partition(Replica):
             broker_epoch=broker_epoch,
             now_ms=now_ms,
         )
-        if moved or core.has_proposal or log_start_offset != start_offset:
-            self._settle(role, moved=True)
+        moved = moved or log_start_offset != start_offset
+        if moved or core.has_proposal:
+            self._settle(role, moved=moved)
 
     def tick(self, now_ms: int) -> None:
         """Look for followers that lag, and end who waits for too long; `now_ms` is monotonic."""
