@@ -231,6 +231,7 @@ def _note_progress(plan: FetchPlan, reader: Reader, context: RequestContext) -> 
     """
     now_ms = context.services.clock.monotonic_ms()
     for cached in plan.partitions:
+        cached.refusal = None
         try:
             partition = _partition(cached, reader, context)
             partition.check_leader_epoch(cached.current_leader_epoch)
@@ -244,8 +245,6 @@ def _note_progress(plan: FetchPlan, reader: Reader, context: RequestContext) -> 
             )
         except KafkaError as error:
             cached.refusal = error.code
-        else:
-            cached.refusal = None
 
 
 def _has_moved(
