@@ -160,6 +160,12 @@ def _error(result: Result) -> tuple[ErrorCode, str | None]:
     return ErrorCode.NONE, None
 
 
+def _is_of_loggers(request: incremental.IncrementalAlterConfigsRequest) -> bool:
+    """Tell whether a request is about the loggers of the broker that it came to, and no more."""
+    types = {resource.resource_type for resource in request.resources}
+    return types == {BROKER_LOGGER_RESOURCE}
+
+
 HANDLERS = (
     Handler(full.ALTER_CONFIGS, admit_full, refuse_full, forwarded=True),
     Handler(
@@ -167,5 +173,6 @@ HANDLERS = (
         admit_incremental,
         refuse_incremental,
         forwarded=True,
+        is_own=_is_of_loggers,
     ),
 )

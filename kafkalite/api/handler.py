@@ -40,6 +40,11 @@ class RelayedAnswer:
     data: bytes | memoryview
 
 
+def _never(request: object) -> bool:
+    del request
+    return False
+
+
 @dataclass(slots=True, frozen=True)
 class Handler:
     """One API that this broker answers.
@@ -51,6 +56,7 @@ class Handler:
 
     Attributes:
         forwarded: only the controller answers; other brokers hand the request on to it (KIP-590).
+        is_own: tells of a `forwarded` request that it is for the broker that was asked.
         between_brokers: only brokers ask this, and only on the listener that is theirs.
     """
 
@@ -58,4 +64,5 @@ class Handler:
     admit: "Callable[[Any, RequestContext], Any]"
     refuse: "Callable[[Any, KafkaError, RequestContext], Any]"
     forwarded: bool = False
+    is_own: "Callable[[Any], bool]" = _never
     between_brokers: bool = False

@@ -166,4 +166,4 @@ async def _wait(
     return response
 
 
-HANDLERS = (Handler(WRITE_TXN_MARKERS, admit, refuse, between_brokers=True),)
+HANDLERS = (Handler(WRITE_TXN_MARKERS, admit, refuse),)

@@ -204,7 +204,12 @@ class Broker:
 
     async def _serve(self, task_status: "trio.TaskStatus[Broker]") -> None:
         """Serve until cancelled; meanwhile everything runs on until others have taken over."""
-        connections = ConnectionServer(self.services, self._dispatcher, network=self._network)
+        connections = ConnectionServer(
+            self.services,
+            self._dispatcher,
+            network=self._network,
+            is_alone=self._cluster is None,
+        )
         self._ports = await connections.bind(self.config.listeners)
         try:
             async with trio.open_nursery() as outside:

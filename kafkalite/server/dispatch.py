@@ -153,6 +153,7 @@ class Dispatcher:
             handler.forwarded
             and self._forward is not None
             and not context.services.metadata.is_controller
+            and not handler.is_own(request)
         ):
             return self._forward(request, frame, context)
         return handler.admit(request, context)

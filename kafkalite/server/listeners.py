@@ -41,10 +41,20 @@ class ConnectionServer:
         dispatcher: "Dispatcher",
         *,
         network: "Network | None" = None,
+        is_alone: bool = False,
     ) -> None:
+        """Make a server that listens once `bind` was called.
+
+        Args:
+            services: for the handlers.
+            dispatcher: of the requests.
+            network: where connections come from.
+            is_alone: there are no other brokers, so what only brokers may ask is refused.
+        """
         self._services = services
         self._dispatcher = dispatcher
         self._network = network or TcpNetwork()
+        self._is_alone = is_alone
         config = services.config
         self._max_frame_bytes = config.int("socket.request.max.bytes")
         self._max_idle_ms = config.int("connections.max.idle.ms")
@@ -107,7 +117,7 @@ class ConnectionServer:
             services=self._services,
             connection_id=connection_id,
             listener=listener.name,
-            is_inter_broker=listener.is_inter_broker,
+            is_inter_broker=listener.is_inter_broker and not self._is_alone,
             local_address=transport.local_address,
             peer_address=transport.peer_address,
             now_ms=self._services.clock.wall_ms(),

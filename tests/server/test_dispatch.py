@@ -191,6 +191,15 @@ class TestRequestsOfBrokers:
         assert (exchange.result is pending) == (not is_controller)
         assert seen == ([] if is_controller else [("mine", bytes(heartbeat("mine")))])
 
+    def test_what_is_for_the_broker_that_was_asked_is_not_handed_on(self, context):
+        context.services = SimpleNamespace(metadata=SimpleNamespace(is_controller=False))
+        one = self.dispatcher(
+            forward=lambda *_: Pending(None),
+            forwarded=True,
+            is_own=lambda request: request.group_id == "own",
+        )
+        assert one.admit(heartbeat("own"), context).result == HeartbeatResponse()
+
     def test_lone_broker_has_nobody_to_hand_on_to(self, context):
         exchange = self.dispatcher(forwarded=True).admit(heartbeat(), context)
         assert exchange.result == HeartbeatResponse()
