@@ -8,6 +8,7 @@ import logging
 import math
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID, uuid4
 
@@ -195,7 +196,8 @@ class MetadataRunner:
                 RegisterBroker(broker_id=own.broker_id, endpoints=own.endpoints, rack=own.rack)
             )
             return
-        await self.renew_registration()
+        with suppress(KafkaError):  # the store is away for a moment; the loop tries again
+            await self.renew_registration()
         self._loop.wake()
         await self.wait_until(
             lambda image: (

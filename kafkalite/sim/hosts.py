@@ -71,8 +71,9 @@ class Host:
         self.broker: Broker | None = None
         """The broker that serves now; None while there is none."""
         self.store: HostStore | None = None
-        self.is_up = False
         self.starts = 0
+        self._life: object | None = None
+        """Of the run that goes on; a crash ends it, and its broker may need a while to be gone."""
         self._fabric = fabric
         self._ensemble = ensemble
         self._settings = settings
@@ -82,18 +83,23 @@ class Host:
         self._scope = trio.CancelScope()
         self._stopped = trio.Event()
 
+    @property
+    def is_up(self) -> bool:
+        """Whether a broker is to run."""
+        return self._life is not None
+
     async def run(self) -> None:
         """Run one broker after another, each until it crashes or is stopped; for a task."""
-        self.is_up = True
-        self._stopped = trio.Event()
-        while self.is_up:
+        life = self._life = object()
+        stopped = self._stopped = trio.Event()
+        while self._life is life:
             self.starts += 1
             self._network = self._fabric.host(self.name)
             self.store = None if self._ensemble is None else HostStore(self._ensemble)
             await self._run_one(self._network)
-            if self.is_up:
+            if self._life is life:
                 await trio.sleep(RESTART_S)
-        self._stopped.set()
+        stopped.set()
 
     async def _run_one(self, network: HostNetwork) -> None:
         broker = Broker(
@@ -131,7 +137,7 @@ class Host:
         Args:
             loses_data: the machine ends with it, and what was not synced is gone.
         """
-        self.is_up = False
+        self._life = None
         if self.store is not None:
             self.store.crash()
         self._fabric.crash(self._network, silently=loses_data)
@@ -146,7 +152,7 @@ class Host:
 
     async def shut_down(self) -> None:
         """Stop the broker as an operator would, and wait for it."""
-        self.is_up = False
+        self._life = None
         self._scope.cancel()
         await self._stopped.wait()
 

@@ -38,6 +38,8 @@ SLOW_S: Final = (0.1, 0.6)
 SESSION_TIMEOUT_S: Final = 3.0
 LOOK_S: Final = 0.1
 OCCASION_S: Final = 0.5
+STRIKES: Final = 4
+"""Chances of `Faults` are those of occasions of level 1; here a run is longer and has fewer."""
 FAULTY_S: Final = 20.0
 FINISH_S: Final = 60.0
 """Within this time after the last fault everything that was begun has to be done."""
@@ -179,8 +181,8 @@ class Simulation:
         async with trio.open_nursery() as clients:
             for reader in readers:
                 clients.start_soon(reader.run)
-            for member in members:
-                clients.start_soon(member.run)
+            grouped = trio.CancelScope()
+            clients.start_soon(self._run_members, members, grouped)
             async with trio.open_nursery() as writers:
                 for producer in producers:
                     writers.start_soon(producer.run)
@@ -192,8 +194,15 @@ class Simulation:
                 while len(writers.child_tasks) > 1:  # noqa: ASYNC110 - tasks end without an event
                     await trio.sleep(0.1)
                 writers.cancel_scope.cancel()
+            grouped.cancel()
             await self._finish(readers)
             clients.cancel_scope.cancel()
+
+    async def _run_members(self, members: list[Member], scope: trio.CancelScope) -> None:
+        with scope:
+            async with trio.open_nursery() as nursery:
+                for member in members:
+                    nursery.start_soon(member.run)
 
     async def _expect(self, nursery: trio.Nursery, what: str) -> None:
         del nursery
@@ -294,7 +303,7 @@ class Simulation:
         while trio.current_time() < end:
             await trio.sleep(self.random.uniform(0, 2 * OCCASION_S))
             for fault, strike in strikes.items():
-                chance = min(1.0, 10 * getattr(self.faults, fault)) * OCCASION_S
+                chance = min(1.0, STRIKES * getattr(self.faults, fault)) * OCCASION_S
                 if fault == "drop":
                     chance = 0.2 if self.faults.drop else 0.0
                 if self.random.random() < chance:
