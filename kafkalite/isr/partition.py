@@ -55,8 +55,13 @@ class Partition(Replica):
     # --- Roles -----------------------------------------------------------------------------------
 
     def begin_as_follower(self, *, high_watermark: int) -> None:
-        """Begin without a leader, and with the high watermark that was written last (rule I184)."""
+        """Begin without a leader, and with the high watermark that was written last (rule I184).
+
+        Until it has reached the end of what is here, no transaction counts as decided.
+        """
         self._follow(NO_LEADER, high_watermark)
+        if any(producer.coordinator_epoch >= 0 for producer in self.log.producers):
+            self._undecided_end = self.log.log_end_offset
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Lead in another epoch; readers that wait may be of an older one (rule 76)."""
@@ -331,6 +336,7 @@ class Partition(Replica):
             KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
         """
         self._following().truncate_to(offset)
+        self._undecided_end = min(self._undecided_end, self.log.log_end_offset)
         self._wake()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -340,6 +346,7 @@ class Partition(Replica):
             KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
         """
         self._following().truncate_fully_and_start_at(offset)
+        self._undecided_end = min(self._undecided_end, self.log.log_end_offset)
         self._wake()
 
     def advance_follower(self, leader_high_watermark: int, leader_log_start_offset: int) -> None:

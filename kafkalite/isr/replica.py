@@ -47,6 +47,7 @@ class Replica:
         "_append_watchers",
         "_replication",
         "_role",
+        "_undecided_end",
         "_watchers",
         "leader_epoch",
         "log",
@@ -61,6 +62,9 @@ class Replica:
         self.partition_epoch = -1
         self._replication = replication
         self._role: Leading | Following | None = None
+        # Transactions that end below this were decided before the broker started, perhaps by
+        # markers that are not replicated: where those began is not remembered.
+        self._undecided_end = 0
         self._watchers: dict[Watcher, None] = {}
         self._append_watchers: dict[Watcher, None] = {}
 
@@ -108,6 +112,8 @@ class Replica:
             high_watermark = self.log.log_end_offset
             return high_watermark if unstable is None else min(unstable, high_watermark)
         high_watermark = role.high_watermark
+        if high_watermark < self._undecided_end:
+            return self.log.log_start_offset
         unstable = self.log.producers.first_unstable_offset_below(high_watermark)
         if unstable is None:
             return high_watermark

@@ -204,6 +204,19 @@ class TestHighWatermark:
         kit.fetch(3, 1)
         assert kit[3].last_stable_offset == 2
 
+    def test_transaction_of_before_a_restart_is_stable_with_its_marker(
+        self, kit
+    ):
+        """Rule 115: where it began is not remembered."""
+        records = batch("x", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+        kit[1].append(records, now_ms=NOW_MS)
+        kit.catch_up(1)
+        kit[1].append(marker(1, 0, commit=True), now_ms=0, origin=AppendOrigin.COORDINATOR)
+        kit.members[1].restart(kit.image)
+        assert (kit[1].high_watermark, kit[1].last_stable_offset) == (1, 0)
+        kit.catch_up(1)
+        assert (kit[1].high_watermark, kit[1].last_stable_offset) == (2, 2)
+
     def test_retention_and_compaction_spare_what_is_not_replicated(self, kit):
         kit.append(1, "a")
         assert kit.members[1].logs.bounds(kit[1].log) == (0, 0)
