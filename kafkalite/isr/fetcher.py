@@ -139,6 +139,7 @@ class ReplicaFetchers:
                     await moved.wait()
         finally:
             unsubscribe()
+            self._sources.clear()
 
     def _on_moved(self) -> None:
         self._moved.set()
@@ -283,7 +284,9 @@ class _Source:
         is_throttled = self._throttle.is_exceeded()
         topics: dict[UUID, FetchTopic] = {}
         for (topic_id, index), followed in self._followed.items():
-            core = followed.core
+            core, partition = followed.core, followed.partition
+            if partition.leader_epoch != core.leader_epoch:
+                continue  # `follow` is about to be called
             if not core.may_fetch(now_ms):
                 if not core.is_paused:
                     rest_ms = min(rest_ms, max(1, core.due_ms - now_ms))
@@ -294,7 +297,7 @@ class _Source:
             topic = topics.get(topic_id)
             if topic is None:
                 topic = topics[topic_id] = FetchTopic(
-                    topic=followed.partition.topic_partition.topic, topic_id=topic_id
+                    topic=partition.topic_partition.topic, topic_id=topic_id
                 )
             position = followed.fetched = followed.position
             topic.partitions.append(
@@ -305,7 +308,7 @@ class _Source:
                     last_fetched_epoch=position.last_fetched_epoch,
                     log_start_offset=position.log_start_offset,
                     partition_max_bytes=max_bytes,
-                    high_watermark=followed.partition.high_watermark,
+                    high_watermark=partition.high_watermark,
                 )
             )
         if not topics:
