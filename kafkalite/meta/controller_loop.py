@@ -58,6 +58,7 @@ class ControllerLoop:
 
     async def _turn(self) -> None:
         runner = self._runner
+        await runner.catch_up_if_behind()
         if runner.is_registration_due:
             await runner.renew_registration()
         if runner.wants_to_reign:

@@ -360,6 +360,12 @@ class MetadataRunner:
             and known.endpoints != self._own_broker().endpoints
         )
 
+    async def catch_up_if_behind(self) -> None:
+        """Load what is missing after a commit whose outcome is not known."""
+        if self._behind and not self._suspended:
+            async with self._changing:
+                await self._catch_up(known_version=self._image.version)
+
     async def renew_registration(self) -> None:
         """Register under a new broker epoch after a lost session, or other addresses."""
         session = self._session

@@ -269,6 +269,18 @@ def test_a_commit_with_a_lost_answer_is_found_before_the_next_decision():
     cluster(1, check)
 
 
+def test_a_commit_with_a_lost_answer_is_found_without_another_decision():
+    async def check(nodes, ensemble):
+        nodes[0].store.lose_next_answer()
+        with pytest.raises(OutcomeUnknown):
+            await nodes[0].submit(create("a"))
+        await settle()
+        assert set(nodes[0].image.topics) == {"a"}
+        assert nodes[0].image.version == ensemble.image.version
+
+    cluster(1, check)
+
+
 def test_who_fell_behind_is_told_a_whole_image():
     async def check(nodes, _):
         nodes[1].store.cut_off()
