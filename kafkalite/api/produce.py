@@ -328,7 +328,10 @@ def _check_transactional(
     error = refused.get(name)
     if error is None:
         if put_off and (written := transactional_producer(batch)) is not None:
-            put_off.check(name, *written)
+            state = partition.log.producers.get(written[0].producer_id)
+            # A log that knows the producer sees to the order itself, and has it from other leaders.
+            if state is None or not state.batches or state.epoch != written[0].producer_epoch:
+                put_off.check(name, *written)
         return
     if error.code not in UNAVAILABLE and error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
         raise error
