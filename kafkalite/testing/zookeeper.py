@@ -67,6 +67,8 @@ appender.out.type=Console
 appender.out.name=out
 appender.out.layout.type=PatternLayout
 appender.out.layout.pattern=%d %p %m (%c)%n%throwable
+logger.connections.name=org.apache.zookeeper.server.NIOServerCnxn
+logger.connections.level=WARN
 rootLogger.level=INFO
 rootLogger.appenderRef.out.ref=out
 """

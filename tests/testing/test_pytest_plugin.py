@@ -68,3 +68,19 @@ def test_settings_come_from_a_fixture(pytester, run):
         """
     )
     result.assert_outcomes(passed=1)
+
+
+@pytest.mark.slow
+def test_cluster_is_made_as_its_marker_says(run):
+    result = run(
+        """
+        import pytest
+
+        @pytest.mark.kafka_cluster(brokers=2, config={"broker.rack": "here"}, links=False)
+        def test_one(kafka_cluster):
+            kafka_cluster.create_topic("t")
+            assert {broker.rack for broker in kafka_cluster.metadata().brokers} == {"here"}
+            assert sorted(kafka_cluster.partition("t").replica_nodes) == [1, 2]
+        """
+    )
+    result.assert_outcomes(passed=1)
