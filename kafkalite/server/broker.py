@@ -221,6 +221,8 @@ class Broker:
                 outside.cancel_scope.cancel()
         finally:
             connections.close()
+            if self._cluster is not None:
+                self._cluster.peers.close()
 
     async def _start(self, nursery: trio.Nursery, connections: ConnectionServer) -> None:
         """Join the cluster, take up the roles it gives, and accept clients."""

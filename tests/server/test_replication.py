@@ -1,0 +1,98 @@
+"""Brokers that copy from each other and hand requests on, over real sockets and files."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from kafkalite.config import load_config
+from kafkalite.meta.memory import Ensemble
+from kafkalite.server.broker import Broker
+from kafkalite.wire.errors import ErrorCode
+from kafkalite.wire.header import decode_response_header
+from kafkalite.wire.messages.create_topics import (
+    CREATE_TOPICS,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from tests.log.log_kit import NOW_MS, batch
+from tests.raw_client import encoded, framed
+
+DEADLINE_S = 10
+
+
+@asynccontextmanager
+async def cluster(path, count=2):
+    ensemble = Ensemble()
+    async with trio.open_nursery() as nursery:
+        brokers = []
+        for broker_id in range(1, count + 1):
+            config = load_config(
+                overrides={
+                    "node.id": str(broker_id),
+                    "log.dirs": str(path / str(broker_id)),
+                    "listeners": "PLAINTEXT://127.0.0.1:0",
+                    "kafkalite.metadata.flush": "false",
+                    "zookeeper.connect": "unused",
+                    "controlled.shutdown.enable": "false",
+                }
+            )
+            brokers.append(await nursery.start(Broker(config, store=ensemble.store()).run))
+        await until(
+            lambda: all(len(one.services.metadata.image.brokers) == count for one in brokers)
+        )
+        await until(lambda: all(one.services.metadata.image.controller_id > 0 for one in brokers))
+        yield brokers
+        nursery.cancel_scope.cancel()
+
+
+async def until(predicate):
+    with trio.fail_after(DEADLINE_S):
+        while not predicate():
+            await trio.sleep(0.002)
+
+
+async def create_topic(broker, name, *, replicas):
+    """Ask this broker for a topic, as any client does; return the error code."""
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=replicas)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=5_000)
+    host, port = broker.bootstrap.split(":")
+    async with await trio.open_tcp_stream(host, int(port)) as stream:
+        await stream.send_all(framed(encoded(CREATE_TOPICS, 7, request)))
+        answer = bytearray()
+        while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
+            received = await stream.receive_some()
+            assert received
+            answer += received
+    body = memoryview(answer)[4:]
+    _, position = decode_response_header(CREATE_TOPICS, 7, body)
+    return CREATE_TOPICS.decode_response(7, body, position).topics[0].error_code
+
+
+def contents(replica):
+    return [bytes(one) for one in replica.log.read_batches(0)]
+
+
+async def test_topic_is_made_through_any_broker_and_copied_to_all(tmp_path):
+    async with cluster(tmp_path) as brokers:
+        for number, broker in enumerate(brokers):
+            assert await create_topic(broker, f"t{number}", replicas=2) == 0
+            again = await create_topic(broker, f"t{number}", replicas=2)
+            assert again == ErrorCode.TOPIC_ALREADY_EXISTS
+        for name in ("t0", "t1"):
+            await until(lambda: all(o.services.metadata.image.partition(name, 0) for o in brokers))
+            replicas = [one.services.replicas.replica(name, 0) for one in brokers]
+            (leader,) = [one for one in replicas if one.is_leader]
+            for size in (10, 100_000, 1_500_000):
+                leader.append(batch(b"x" * size), now_ms=NOW_MS, all_acks=True)
+            await until(lambda: leader.high_watermark == 3)
+            assert contents(replicas[0]) == contents(replicas[1])
+            assert len(contents(leader)) == 3
+
+
+@pytest.mark.parametrize("names", [("a", "b")])
+async def test_broker_that_stops_leaves_no_connection_open(tmp_path, names, recwarn):
+    async with cluster(tmp_path) as brokers:
+        for name in names:
+            assert await create_topic(brokers[1], name, replicas=2) == 0
+    assert [w for w in recwarn if issubclass(w.category, ResourceWarning)] == []
