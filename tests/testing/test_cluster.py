@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkalite.client.producer import Producer
 from kafkalite.testing import Cluster
 from kafkalite.testing import cluster as module
 from kafkalite.testing.cluster import replication_settings
@@ -89,6 +90,11 @@ def test_follower_that_cannot_fetch_leaves_the_in_sync_replicas(cluster):
     # The leader has to reach the controller, which is what takes replicas out.
     follower = other_than(cluster, leader, cluster.controller())
     cluster.cut(follower, leader)
+    # One that has all there is stays in sync, however silent it is (as in Kafka).
+    with cluster.client() as client:
+        producer = Producer(client, TOPIC, acks=1)
+        producer.send(None, b"value", partition=0)
+        producer.flush()
     cluster.wait_until(
         lambda: follower not in cluster.partition(TOPIC).isr_nodes, "it did not leave"
     )
