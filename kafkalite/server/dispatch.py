@@ -135,6 +135,9 @@ class Dispatcher:
         prefix = encode_response_header(
             api, header.api_version, correlation_id=header.correlation_id
         )
+        if len(chunks) == 1 and isinstance(chunks[0], bytes):
+            body = chunks[0]
+            return [(len(prefix) + len(body)).to_bytes(SIZE_PREFIX_BYTES, "big") + prefix + body]
         size = len(prefix) + sum(map(len, chunks))
         chunks.insert(0, size.to_bytes(SIZE_PREFIX_BYTES, "big") + prefix)
         return chunks

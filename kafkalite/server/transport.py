@@ -217,7 +217,10 @@ class SocketTransport(WaitingTransport):
     def _send_now(self, chunks: Sequence[Chunk]) -> bool:
         """Send what the kernel takes at once; False if some is left for `_drain`."""
         assert self._sending is None
-        self._sending = self._send_steps(chunks)
+        if len(chunks) == 1 and isinstance(chunks[0], bytes):
+            self._sending = self._send_bytes(chunks[0], 0)
+        else:
+            self._sending = self._send_steps(chunks)
         return self._go_on()
 
     async def _drain(self) -> None:

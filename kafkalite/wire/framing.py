@@ -30,6 +30,8 @@ class Framer:
         """Take the largest size allowed: `socket.request.max.bytes`."""
         self._max_frame_bytes = max_frame_bytes
         self._shared = bytearray(SMALL_BUFFER_SIZE)
+        self._view = memoryview(self._shared)
+        """Of all of `_shared`; made once, for it is what nearly every receive gets."""
         self._start = 0
         self._end = 0
         """Bytes of `_shared` from `_start` to `_end` (exclusive) are received but not given out."""
@@ -57,31 +59,33 @@ class Framer:
 
     def buffer(self) -> memoryview:
         """Return where the next bytes go; never empty; valid until `received`."""
-        self._take_back()
         if self._own is not None:
-            if self._own_filled == len(self._own):
-                grown = min(len(self._own), self._own_size - self._own_filled)
-                self._own += bytes(grown)
-            self._lent = memoryview(self._own)[self._own_filled :]
+            lent = self._rest_of_own(self._own)
+        elif self._start == self._end:
+            self._start = self._end = 0
+            lent = self._view
         else:
-            if self._start == self._end:
-                self._start = self._end = 0
-            self._lent = memoryview(self._shared)[self._end :]
-        assert len(self._lent) > 0, "frames must be taken before more is received"
-        return self._lent
+            lent = self._view[self._end :]
+        assert len(lent) > 0, "frames must be taken before more is received"
+        self._lent = lent
+        return lent
 
     def received(self, count: int) -> None:
         """Note that the first `count` bytes of `buffer()` are filled."""
-        assert self._lent is not None, "nothing was lent to receive into"
-        assert 0 <= count <= len(self._lent), "more received than was lent"
-        was_filled = count == len(self._lent)
-        self._take_back()
+        lent = self._lent
+        assert lent is not None, "nothing was lent to receive into"
+        assert 0 <= count <= len(lent), "more received than was lent"
         if self._own is not None:
             self._own_filled += count
+            self._take_back()
             return
         self._end += count
-        if was_filled and len(self._shared) < BUFFER_SIZE:
-            self._shared += bytes(BUFFER_SIZE - len(self._shared))
+        is_full = count == len(lent)
+        if lent is not self._view:
+            lent.release()
+        self._lent = None
+        if is_full and len(self._shared) < BUFFER_SIZE:
+            self._grow()
 
     def next_frame(self) -> memoryview | None:
         """Return the next whole frame without its size, None if more must be received.
@@ -93,7 +97,6 @@ class Framer:
             MalformedMessage: the size is negative or too large; the stream cannot be followed any
                 further.
         """
-        self._take_back()
         if self._own is not None:
             return self._complete_own()
         body = self._start + SIZE_PREFIX.size
@@ -116,12 +119,27 @@ class Framer:
 
     def _take_back(self) -> None:
         if self._lent is not None:
-            self._lent.release()
+            if self._lent is not self._view:
+                self._lent.release()
             self._lent = None
+
+    def _grow(self) -> None:
+        """Make the shared buffer as large as it gets; no view of it may be in use."""
+        self._take_back()
+        self._view.release()
+        self._shared += bytes(BUFFER_SIZE - len(self._shared))
+        self._view = memoryview(self._shared)
+
+    def _rest_of_own(self, own: bytearray) -> memoryview:
+        self._take_back()
+        if self._own_filled == len(own):
+            own += bytes(min(len(own), self._own_size - self._own_filled))
+        return memoryview(own)[self._own_filled :]
 
     def _complete_own(self) -> memoryview | None:
         if self._own_filled < self._own_size:
             return None
+        self._take_back()
         frame, self._own = self._own, None
         assert frame is not None
         return memoryview(frame)
@@ -140,6 +158,6 @@ class Framer:
             return
         rest = self._shared[self._start : self._end]
         if needed > len(self._shared):
-            self._shared += bytes(BUFFER_SIZE - len(self._shared))
+            self._grow()
         self._shared[: len(rest)] = rest
         self._start, self._end = 0, len(rest)
