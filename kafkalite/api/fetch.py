@@ -59,6 +59,7 @@ class Reader:
         isolation: what a consumer may see.
         rack: of the consumer; NO_RACK if it did not tell.
         may_follow: it may read from a follower (rule 78).
+        is_follower: it is a broker.
     """
 
     replica_id: int
@@ -66,15 +67,27 @@ class Reader:
     isolation: IsolationLevel
     rack: str
     may_follow: bool
+    is_follower: bool = False
 
-    @property
-    def is_follower(self) -> bool:
-        """Whether it is a broker."""
-        return self.replica_id >= 0
+
+ORDINARY: dict[int, Reader] = {
+    level.value: Reader(
+        replica_id=CONSUMER, broker_epoch=-1, isolation=level, rack=NO_RACK, may_follow=True
+    )
+    for level in IsolationLevel
+}
+"""Consumers of today that do not say where they are: nearly all, so they are not made anew."""
 
 
 def _reader(request: FetchRequest, context: RequestContext) -> Reader:
     state = request.replica_state
+    if (
+        state.replica_id == request.replica_id == CONSUMER
+        and not request.rack_id
+        and context.api_version >= FIRST_VERSION_WITH_RACKS
+        and request.isolation_level in ORDINARY
+    ):
+        return ORDINARY[request.isolation_level]
     replica_id = request.replica_id if request.replica_id != CONSUMER else state.replica_id
     if replica_id >= 0 and not context.is_inter_broker:
         raise KafkaError(
@@ -88,6 +101,7 @@ def _reader(request: FetchRequest, context: RequestContext) -> Reader:
         isolation=_isolation(request.isolation_level),
         rack=request.rack_id or NO_RACK,
         may_follow=replica_id < 0 and knows_replicas,
+        is_follower=replica_id >= 0,
     )
 
 
@@ -412,7 +426,7 @@ def _response(
     context: RequestContext,
 ) -> FetchResponse:
     responses: list[FetchableTopicResponse] = []
-    leaders = CurrentLeaders(context)
+    leaders = None
     for cached, data in plan.select(results):
         last = responses[-1] if responses else None
         if last is None or last.topic != cached.topic or last.topic_id != cached.topic_id:
@@ -422,6 +436,7 @@ def _response(
             responses.append(last)
         last.partitions.append(data)
         if data.error_code in MOVED_LEADER:
+            leaders = leaders or CurrentLeaders(context)
             _name_leader(cached, data, leaders, context)
         elif reader.is_follower and data.records:
             partition = _find(cached, reader, context)
@@ -429,11 +444,10 @@ def _response(
                 size = len(data.records)
                 context.services.replicas.on_replicated(partition, reader.replica_id, size)
     response = FetchResponse(session_id=plan.session_id, responses=responses)
-    endpoints = leaders.endpoints()
-    if endpoints:
+    if leaders is not None:
         response.node_endpoints = [
             NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
-            for each in endpoints
+            for each in leaders.endpoints()
         ]
     return response
 

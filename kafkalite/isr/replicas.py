@@ -109,7 +109,10 @@ class ReplicaManager:
             KafkaError: UNKNOWN_TOPIC_ID (also that of a topic deleted and made anew, rule 25),
                 else as `partition`.
         """
-        return self.partition(self._name(topic_id), index)
+        name = self._names.get(topic_id)
+        if name is None:
+            raise _unknown_id(topic_id)
+        return self.partition(name, index)
 
     def replica(self, topic: str, index: int) -> Partition:
         """Return the partition in whatever role it has here.
@@ -126,7 +129,10 @@ class ReplicaManager:
 
     def replica_by_id(self, topic_id: UUID, index: int) -> Partition:
         """Return the same of the topic with this ID. Raises as `partition_by_id`."""
-        return self.replica(self._name(topic_id), index)
+        name = self._names.get(topic_id)
+        if name is None:
+            raise _unknown_id(topic_id)
+        return self.replica(name, index)
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
         """Return the partition if it is led here, None if not."""
@@ -144,12 +150,6 @@ class ReplicaManager:
         """Return the partitions of a topic that are led here, by index."""
         hosted = self._by_topic.get(topic, {})
         return {index: each for index, each in hosted.items() if each.is_leader}
-
-    def _name(self, topic_id: UUID) -> str:
-        name = self._names.get(topic_id)
-        if name is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the ID {topic_id}")
-        return name
 
     def _absence(self, topic: str, index: int) -> KafkaError:
         offline = self._offline.get((topic, index))
@@ -450,6 +450,10 @@ class ReplicaManager:
             self._throttled[topic.name, index] = brokers
         else:
             self._throttled.pop((topic.name, index), None)
+
+
+def _unknown_id(topic_id: UUID) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the ID {topic_id}")
 
 
 def _failed(partition: Partition) -> KafkaError:

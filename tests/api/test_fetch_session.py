@@ -14,6 +14,7 @@ from kafkalite.wire.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
     PartitionData,
+    ReplicaState,
 )
 
 
@@ -234,6 +235,24 @@ def test_session_in_use_is_not_given_up_however_old_it_is(sessions):
     plan(sessions, request(session_id=first, epoch=2), now_ms=MIN_EVICTION_MS)
     with pytest.raises(KafkaError):
         plan(sessions, request(session_id=second, epoch=1), now_ms=MIN_EVICTION_MS)
+
+
+def test_follower_takes_the_place_of_a_consumer_but_not_of_another_follower(sessions):
+    """KIP-227: followers go first."""
+
+    def open_for(replica_id, now_ms):
+        wanted = request((0, 0), epoch=0)
+        wanted.replica_state = ReplicaState(replica_id=replica_id)
+        return plan(sessions, wanted, now_ms=now_ms).session_id
+
+    consumers = [open_for(-1, now_ms) for now_ms in (2, 1)]
+    assert open_for(-1, 3) == 0
+    follower = open_for(5, 4)
+    assert follower > 0
+    assert sorted(sessions._sessions) == [consumers[0], follower]
+    assert open_for(6, 5) > 0
+    assert open_for(7, 6) == 0
+    assert open_for(7, 5 + MIN_EVICTION_MS) > 0
 
 
 def test_clock_that_goes_back_evicts_nobody(sessions):
