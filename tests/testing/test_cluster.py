@@ -93,7 +93,7 @@ def test_follower_that_cannot_fetch_leaves_the_in_sync_replicas(cluster):
     # One that has all there is stays in sync, however silent it is (as in Kafka).
     with cluster.client() as client:
         producer = Producer(client, TOPIC, acks=1)
-        producer.send(None, b"value", partition=0)
+        producer.send(b"value", partition=0)
         producer.flush()
     cluster.wait_until(
         lambda: follower not in cluster.partition(TOPIC).isr_nodes, "it did not leave"
