@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from kafkalite.meta.changes import (
     snapshot,
 )
 from kafkalite.meta.controller import decide
+from kafkalite.meta.events import RegisterBroker
 from kafkalite.meta.image import Image, PartitionImage
 from kafkalite.meta.transactions import Create, Delete, Set, operations, parts_of
 from kafkalite.wire.errors import KafkaError
@@ -55,7 +58,10 @@ def test_nodes_say_what_the_image_does(chosen):
     now = image(brokers=(1, 2))
     nodes = Nodes()
     nodes.apply(operations(Image(), now, snapshot(now), controller_epoch=1))
-    for event in chosen:
+    for number, event in enumerate(chosen, 1):
+        if isinstance(event, RegisterBroker):
+            # Without an epoch it would be a lone broker, which has no ZooKeeper.
+            event = replace(event, broker_epoch=number)
         try:
             changes = decide(event, now, rules())
         except KafkaError:

@@ -88,5 +88,5 @@ def test_there_are_no_producer_ids_at_first():
 )
 def test_what_kafka_would_not_write_is_named(read):
     for data in (b"\xff", b"x", b"[]", b'{"config": 1}'):
-        with pytest.raises(NotKafka, match="^/.* holds b'.*which Apache Kafka 3.9 would not write"):
+        with pytest.raises(NotKafka, match=r"^/.* holds b'.*which Apache Kafka 3\.9 would not"):
             read(data)

@@ -1,6 +1,7 @@
 """Against a real ZooKeeper, which PySpark brings along."""
 
 import json
+import random
 from contextlib import asynccontextmanager
 from uuid import UUID
 
@@ -299,9 +300,47 @@ def test_all_brokers_have_equal_images_and_so_has_one_that_starts_late(zookeeper
     trio.run(main)
 
 
-async def random_work(nodes, steps=150, seed=1):
-    import random
+def test_images_are_equal_after_sessions_were_lost_at_any_moment(zookeeper):
+    async def main():
+        async with nodes_on(zookeeper, 3) as nodes:
+            chance = random.Random(3)
+            for number in range(12):
+                with trio.fail_after(30):
+                    while not await some_work(nodes, number + 1):  # noqa: ASYNC110
+                        await trio.sleep(0.02)
+                owning = f"{zookeeper.chroot}/brokers/ids/{chance.randint(1, 3)}"
+                await trio.to_thread.run_sync(zookeeper.expire_sessions, owning)
+            await until(
+                lambda: (
+                    [node.runner.is_controller for node in nodes].count(True) == 1
+                    and all(set(node.image.brokers) == {1, 2, 3} for node in nodes)
+                    and all(
+                        node.image.brokers[node.id].broker_epoch == node.runner.broker_epoch
+                        for node in nodes
+                    )
+                    and len({(n.image.version, n.image.controller_epoch) for n in nodes}) == 1
+                )
+            )
+            for node in nodes[1:]:
+                assert comparable(node.image) == comparable(nodes[0].image)
+            stored = await nodes[0].store.load()
+            assert Image().apply(stored.changes).topics == nodes[0].image.topics
+            assert stored.version == nodes[0].image.version
 
+    trio.run(main)
+
+
+async def some_work(nodes, seed):
+    if not any(node.runner.is_controller for node in nodes):
+        return False
+    try:
+        await random_work(nodes, steps=20, seed=seed)
+    except KafkaError:
+        return False
+    return True
+
+
+async def random_work(nodes, steps=150, seed=1):
     chance = random.Random(seed)
     controller = next(node.runner for node in nodes if node.runner.is_controller)
     for step in range(steps):
