@@ -88,6 +88,13 @@ class Host:
         """Whether a broker is to run."""
         return self._life is not None
 
+    def has_failed_logs(self) -> bool:
+        """Whether the broker has given up logs because of its disk."""
+        return self.broker is not None and any(
+            partition.log.failure is not None
+            for partition in self.broker.services.replicas.partitions()
+        )
+
     async def run(self) -> None:
         """Run one broker after another, each until it crashes or is stopped; for a task."""
         life = self._life = object()

@@ -336,7 +336,9 @@ class Simulation:
         return {
             host.broker_id
             for host in self.hosts
-            if host.broker is not None
+            if host.is_up  # not being shut down
+            and host.broker is not None
+            and not host.has_failed_logs()
             and host.name not in self._isolated
             and host.broker_id in live
             and host.broker_id in image.brokers
@@ -460,6 +462,9 @@ class Simulation:
             host.disk.capacity = None
             if host.store is not None:
                 host.store.reconnect()
+            if host.has_failed_logs():
+                # As with Kafka, somebody has to look after the disk, and start the broker again.
+                self._crash(host, loses_data=False)
 
 
 def _first(error: BaseException) -> BaseException:
