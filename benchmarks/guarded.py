@@ -125,18 +125,19 @@ def _batch(records: int) -> bytes:
     return bytes(build_batch([Record(i, NOW_MS, None, bytes(100)) for i in range(records)]))
 
 
-def _produce(partitions: int, batch: bytes) -> ProduceRequest:
+def _produce(partitions: int, batch: bytes, *, topic: str = "guarded") -> ProduceRequest:
     data = [PartitionProduceData(index=p, records=batch) for p in range(partitions)]
-    topic = TopicProduceData(name="guarded", partition_data=data)
-    return ProduceRequest(acks=1, timeout_ms=1_000, topic_data=[topic])
+    return ProduceRequest(
+        acks=1, timeout_ms=1_000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
+    )
 
 
-def _fetch(partitions: int) -> FetchRequest:
+def _fetch(partitions: int, *, offset: int = 0) -> FetchRequest:
     wanted = [
-        FetchPartition(partition=p, fetch_offset=0, partition_max_bytes=1_000)
+        FetchPartition(partition=p, fetch_offset=offset, partition_max_bytes=1_000)
         for p in range(partitions)
     ]
-    topic = FetchTopic(topic="guarded", partitions=wanted)
+    topic = FetchTopic(topic="quiet", partitions=wanted)
     return FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, topics=[topic])
 
 
@@ -195,6 +196,7 @@ def _served_paths(client: Client) -> Paths:
         "Produce of 100 partitions": _frame(PRODUCE, _produce(PARTITIONS, _batch(1))),
         "Fetch": _frame(FETCH, _fetch(1)),
         "Fetch of 100 partitions": _frame(FETCH, _fetch(PARTITIONS)),
+        "Fetch of 100 partitions, nothing new": _frame(FETCH, _fetch(PARTITIONS, offset=1)),
         "Metadata of 100 partitions": _frame(METADATA, _metadata()),
         "ListOffsets": _frame(LIST_OFFSETS, offsets),
     }
@@ -224,7 +226,10 @@ async def _ask_until_done(stream: trio.SocketStream, api: Any, request: Any) -> 
 async def _prepare(broker: Broker) -> bytes:
     """Make a topic and a group of one member; return that member's heartbeat."""
     host, _, port = broker.bootstrap.rpartition(":")
-    topic = CreatableTopic(name="guarded", num_partitions=PARTITIONS, replication_factor=1)
+    topics = [
+        CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1)
+        for name in ("guarded", "quiet")
+    ]
     join = JoinGroupRequest(
         group_id="guarded",
         session_timeout_ms=60_000,
@@ -233,7 +238,7 @@ async def _prepare(broker: Broker) -> bytes:
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
     )
     async with await trio.open_tcp_stream(host, int(port)) as stream:
-        await _ask(stream, CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=60_000))
+        await _ask(stream, CREATE_TOPICS, CreateTopicsRequest(topics=topics, timeout_ms=60_000))
         await _ask_until_done(stream, FIND_COORDINATOR, FindCoordinatorRequest(key="guarded"))
         joined = await _ask_until_done(stream, JOIN_GROUP, join)
         member = {
@@ -263,7 +268,7 @@ async def scenarios(folder: str) -> AsyncIterator[Paths]:
         broker = await nursery.start(Broker(config).run)
         heartbeat = await _prepare(broker)
         client = Client(broker)
-        client.serve(_frame(PRODUCE, _produce(PARTITIONS, _batch(1))))
+        client.serve(_frame(PRODUCE, _produce(PARTITIONS, _batch(1), topic="quiet")))
         yield {
             **_codec_paths(),
             **_response_paths(client),

@@ -303,6 +303,8 @@ class Log(LogFiles):
             )
         if offset >= upper.offset:
             return EMPTY_REGION
+        if max_bytes <= 0 and not min_one_batch:  # where it lies need not be looked for
+            return FileRegion(None, 0, 0, next_offset=offset)
         try:
             return self._read(offset, max_bytes, upper, min_one_batch=min_one_batch)
         except OSError as error:

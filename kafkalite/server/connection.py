@@ -157,9 +157,9 @@ class Connection:
         return True
 
     def _put(self, exchange: Exchange) -> None:
-        for chunk in self._dispatcher.encode(exchange):
-            self._output.append(chunk)
-            self._output_bytes += len(chunk)
+        chunks = self._dispatcher.encode(exchange)
+        self._output += chunks
+        self._output_bytes += sum(map(len, chunks))
 
     async def _flush(self) -> None:
         """Send the answers gathered so far."""

@@ -614,6 +614,19 @@ def test_one_batch_may_exceed_the_limit_only_if_asked_for():
     assert read(log, 0, max_bytes=10, min_one_batch=False) == b""
 
 
+def test_where_nothing_fits_nothing_is_looked_for():
+    """Most partitions of a fetch whose limit the first ones have reached."""
+    disk = SimDisk()
+    log = make_log(disk)
+    append(log, "a")
+    append(log, "b")
+    disk.reads = 0
+    region = log.read(0, max_bytes=0, upper=log.log_end_position, min_one_batch=False)
+    assert disk.reads == 0
+    assert len(region) == 0
+    assert region.next_offset == 0  # there is more
+
+
 def test_sequential_readers_need_neither_index_nor_scan():
     disk = SimDisk()
     log = make_log(disk, index_interval_bytes=200)
