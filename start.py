@@ -3,6 +3,7 @@
 
     python3 start.py                         a broker on 127.0.0.1:9092
     python3 start.py serve --listen 9093     what `kafkalite serve` is told
+    python3 start.py cluster                 three brokers and a ZooKeeper (fetches PySpark)
     python3 start.py topics list             any other command
 
 The first run makes a virtual environment in the user's cache folder and installs kafkalite and its
@@ -41,7 +42,9 @@ def main() -> None:
     """Become `kafkalite` with the same arguments: signals and exit code are its own."""
     if sys.version_info < (3, 11):  # noqa: UP036  this file is what an older Python gets to see
         sys.exit(f"kafkalite needs Python 3.11 or later; this is {sys.version.split()[0]}")
-    python = environment() / "bin" / "python"
+    # A cluster needs a ZooKeeper, which comes with PySpark: 400 MB that nobody else wants.
+    wanted = ("cluster", "[cluster]") if sys.argv[1:2] == ["cluster"] else ()
+    python = environment(*wanted) / "bin" / "python"
     os.execv(python, [python, "-m", "kafkalite", *sys.argv[1:]])
 
 
