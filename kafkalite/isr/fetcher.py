@@ -480,9 +480,12 @@ class _Source:
             logger.log(level, "%s: broker %d answers %s", name, self._broker_id, code.name)
 
     def _on_failure(self, followed: _Followed, error: KafkaError) -> None:
-        """Leave a partition alone for a while, or until its role changes."""
+        """Leave a partition alone for a while, or for good if its log is given up.
+
+        A disk that is full takes nothing now and may have room in a moment.
+        """
         name, code = followed.partition.topic_partition, error.code
-        if code is ErrorCode.KAFKA_STORAGE_ERROR:
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and followed.partition.log.failure is not None:
             followed.core.pause()
             logger.error("%s is not copied any more: %s", name, error)
             return

@@ -247,6 +247,7 @@ async def test_partition_whose_disk_fails_is_given_up(monkeypatch, caplog, autoj
     def append_as_follower(self, records, *, leader_epoch):
         if self is failing:
             tries.append(1)
+            failing.log.failure = "no"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no")
         return real(self, records, leader_epoch=leader_epoch)
 
@@ -257,6 +258,27 @@ async def test_partition_whose_disk_fails_is_given_up(monkeypatch, caplog, autoj
     assert len(tries) == 1
     assert lies_as_in(cluster, 1, 2, index=1)
     assert "t-0 is not copied any more" in caplog.text
+
+
+async def test_partition_whose_disk_was_full_is_copied_again(monkeypatch, autojump_clock):
+    """Found by the simulator: it was given up until its leader epoch changed."""
+    cluster = Cluster()
+    cluster.nodes[1].append(b"x")
+    full = [True]
+
+    def append_as_follower(self, records, *, leader_epoch):
+        if full:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space left on device")
+        return real(self, records, leader_epoch=leader_epoch)
+
+    partition = type(cluster.nodes[2].replica())
+    real = partition.append_as_follower
+    monkeypatch.setattr(partition, "append_as_follower", append_as_follower)
+    async with copying(cluster, 2):
+        await trio.sleep(5)
+        full.clear()
+        await trio.sleep(2)
+    assert lies_as_in(cluster, 1, 2)
 
 
 async def test_fenced_partition_waits_for_word_of_another_epoch(autojump_clock):
