@@ -413,6 +413,7 @@ class MetadataRunner:
             case FellBehind():
                 self._behind = True
             case SessionSuspended():
+                logger.warning("broker %d does not reach the metadata store", self._broker_id)
                 self._suspended = True
             case SessionResumed():
                 self._suspended = False

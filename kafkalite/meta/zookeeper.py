@@ -59,6 +59,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafkalite.meta")
 
+# Bugs only: of lost connections we tell ourselves, in one line.
+_kazoo_logger = logging.getLogger("kafkalite.meta.kazoo")
+_kazoo_logger.setLevel(logging.ERROR)
+
 CHANGES_KEPT: Final = 1_000
 CHANGES_DROPPED_AT_ONCE: Final = 100
 RECONNECT_DELAY_MAX_S: Final = 1.0
@@ -162,6 +166,7 @@ class ZookeeperStore:
                 connection_retry=KazooRetry(
                     max_tries=-1, delay=0.1, backoff=2, max_delay=RECONNECT_DELAY_MAX_S
                 ),
+                logger=_kazoo_logger,
             )
         except (ValueError, TypeError) as error:
             raise MetadataStoreError(f"zookeeper.connect: {self._connect}: {error}") from error
@@ -324,8 +329,7 @@ class ZookeeperStore:
         self._check_connected()
         if self._own_epoch < 0:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
-        # Neither half a commit nor one that was made and not heard of: so no cancellation, but for
-        # a time after which it will not come.
+        # Neither half a commit nor one that was made and not heard of: so no cancellation.
         with trio.CancelScope(shield=True):
             parts = parts_of(changes, before)
             for number, part in enumerate(parts):
@@ -584,7 +588,7 @@ class ZookeeperStore:
 
 
 def _first_error(results: Sequence[object]) -> KazooException | None:
-    """Return why a transaction failed; what else is in it was only rolled back."""
+    """Return why a transaction failed."""
     errors = [result for result in results if isinstance(result, KazooException)]
     causes = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
     return (causes or errors or [None])[0]
