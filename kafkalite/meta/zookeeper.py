@@ -71,7 +71,6 @@ PIPELINED: Final = 1_000
 """Requests that are under way at a time when everything is read."""
 
 RETRY_S: Final = 0.1
-
 _NOT_REACHED = (
     ConnectionClosedError,
     ConnectionLoss,
