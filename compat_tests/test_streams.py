@@ -10,6 +10,7 @@ import pytest
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4
 from compat_tests.conftest import skip_or_fail
 from compat_tests.streams.brokers import restartable_broker
+from compat_tests.streams.clusters import Role, restartable_cluster
 from compat_tests.streams.run import Fault, Run
 from compat_tests.streams.source import Feeder, create_topics, read_lines
 from compat_tests.toolchains import MissingToolchain
@@ -57,6 +58,33 @@ def test_output_is_that_of_an_undisturbed_run(version: str, tmp_path: Path) -> N
                 undisturbed.start()
                 assert undisturbed.finish(tail, lines, WAIT_S) == updates
             failures = undisturbed.applications[0].failures
+            assert not failures, failures
+    except MissingToolchain as missing:
+        skip_or_fail(str(missing))
+
+
+def test_output_is_exact_though_leader_and_coordinators_are_killed(tmp_path: Path) -> None:
+    """Each time two brokers go on with what the third was doing, before it comes back."""
+    numbers = random.Random()
+    try:
+        with restartable_cluster(tmp_path) as cluster:
+            create_topics(cluster.bootstrap, "lines", partitions=3)
+            feeder = Feeder(cluster.bootstrap, "lines", LINES_PER_S)
+            feeder.start()
+            run = Run(version=KAFKA_4, broker=cluster, folder=tmp_path, source="lines")
+            with run, run.tail() as tail:
+                run.start()
+                for role in Role:
+                    tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                    run.kill_holder(role)
+                    tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                    cluster.start()
+                for fault in (Fault.BROKER_STOPPED, Fault.BOTH_KILLED):
+                    tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                    run.strike(fault, numbers)
+                feeder.stop()
+                run.finish(tail, read_lines(cluster.bootstrap, "lines"), WAIT_S)
+            failures = run.applications[0].failures
             assert not failures, failures
     except MissingToolchain as missing:
         skip_or_fail(str(missing))

@@ -1,14 +1,17 @@
 """Transactions for as long as one likes: Kafka Streams and the chain of workers under all faults.
 
-    python tests/soak_streams.py --minutes 60 [--only streams|chain] [--seed 7] [--folder DIR]
+    python tests/soak_streams.py --minutes 60 [--only streams|chain] [--cluster] [--seed 7]
+        [--folder DIR]
 
-Rounds of a minute or two each, with a fresh broker: two instances of a Streams application (4.x and
-3.9 in turn), or the chain. Faults come at random, more kinds of them than in the tests: state that
-is lost, and processes that are paused until others took their place. Each round is judged as the
-tests judge. Ends with 1 and keeps the broker's data where a round failed.
+Rounds of a minute or two each, with a fresh broker, or with three of them and a ZooKeeper: two
+instances of a Streams application (4.x and 3.9 in turn), or the chain. Faults come at random, more
+kinds of them than in the tests: state that is lost, and processes that are paused until others took
+their place. Each round is judged as the tests judge. Ends with 1 and keeps the brokers' data where
+a round failed.
 """
 
 import argparse
+import contextlib
 import itertools
 import random
 import shutil
@@ -22,9 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4
 from compat_tests.chain import run as chain_run
-from compat_tests.chain.proxy import CuttingProxy
+from compat_tests.chain.proxy import CuttingProxy, ProxyGroup
 from compat_tests.streams import run as streams_run
 from compat_tests.streams.brokers import restartable_broker
+from compat_tests.streams.clusters import BROKERS, restartable_cluster
 from compat_tests.streams.output import Tail
 from compat_tests.streams.source import Feeder, create_topics, read_lines
 
@@ -32,7 +36,7 @@ PROGRESS_S = 90
 FINISH_S = 180
 
 
-def streams_round(version, folder, numbers, seconds):
+def streams_round(version, folder, numbers, seconds, *, of_cluster=False):
     """Run two instances of the application under faults; return what was done, in words."""
     faults = {
         streams_run.Fault.APPLICATION_KILLED: 3,
@@ -41,9 +45,17 @@ def streams_round(version, folder, numbers, seconds):
         streams_run.Fault.BROKER_KILLED: 4,
         streams_run.Fault.BOTH_KILLED: 2,
     }
+    if of_cluster:
+        faults |= {
+            streams_run.Fault.LEADER_KILLED: 3,
+            streams_run.Fault.GROUP_COORDINATOR_KILLED: 3,
+            streams_run.Fault.TRANSACTION_COORDINATOR_KILLED: 3,
+            streams_run.Fault.BROKER_STOPPED: 2,
+            streams_run.Fault.ALL_BROKERS_KILLED: 1,
+        }
     end = time.monotonic() + seconds
     struck = []
-    with restartable_broker(folder) as broker:
+    with restartable_cluster(folder) if of_cluster else restartable_broker(folder) as broker:
         create_topics(broker.bootstrap, "lines", partitions=3)
         feeder = Feeder(broker.bootstrap, "lines", numbers.randint(50, 200))
         feeder.start()
@@ -62,7 +74,7 @@ def streams_round(version, folder, numbers, seconds):
             return f"Streams {version}: {tail.count} updates, {len(struck)} faults"
 
 
-def chain_round(folder, numbers, seconds):
+def chain_round(folder, numbers, seconds, *, of_cluster=False):
     """Run the chain under faults; return what was done, in words."""
     faults = {
         chain_run.Fault.WORKER_KILLED: 3,
@@ -72,8 +84,15 @@ def chain_round(folder, numbers, seconds):
     }
     end = time.monotonic() + seconds
     struck = 0
-    with CuttingProxy() as proxy, restartable_broker(folder, advertised_port=proxy.port) as broker:
-        proxy.upstream_port = broker.port
+    with contextlib.ExitStack() as stack:
+        if of_cluster:
+            proxies = [stack.enter_context(CuttingProxy()) for _ in range(BROKERS)]
+            proxy = ProxyGroup(proxies)
+            broker = stack.enter_context(restartable_cluster(folder, proxies=proxies))
+        else:
+            proxy = stack.enter_context(CuttingProxy())
+            broker = stack.enter_context(restartable_broker(folder, advertised_port=proxy.port))
+            proxy.upstream_port = broker.port
         chain = chain_run.Chain(
             broker, proxy, workers_per_stage=3, records_per_s=numbers.randint(200, 600)
         )
@@ -93,6 +112,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--round-seconds", type=float, default=60)
     parser.add_argument("--only", choices=["streams", "chain"])
+    parser.add_argument("--cluster", action="store_true", help="three brokers instead of one")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
@@ -108,9 +128,13 @@ def main() -> int:
         folder = Path(tempfile.mkdtemp(prefix="kafkalite-soak-", dir=options.folder))
         try:
             if kind == "chain":
-                done = chain_round(folder, numbers, options.round_seconds)
+                done = chain_round(
+                    folder, numbers, options.round_seconds, of_cluster=options.cluster
+                )
             else:
-                done = streams_round(kind, folder, numbers, options.round_seconds)
+                done = streams_round(
+                    kind, folder, numbers, options.round_seconds, of_cluster=options.cluster
+                )
         except Exception:
             traceback.print_exc()
             print(f"FAILED after {time.monotonic() - begin:.0f} s; data in {folder}", flush=True)

@@ -6,7 +6,10 @@ import contextlib
 import random
 import socket
 import threading
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class CuttingProxy:
@@ -78,3 +81,16 @@ class CuttingProxy:
             # Not close(), which would leave the other thread's recv asleep.
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+
+
+class ProxyGroup:
+    """Several proxies as one: each before a broker of a cluster."""
+
+    def __init__(self, proxies: Sequence[CuttingProxy]) -> None:
+        self._proxies = proxies
+        self.bootstrap = ",".join(proxy.bootstrap for proxy in proxies)
+
+    def cut(self, share: float, numbers: random.Random) -> None:
+        """Cut so large a share of the connections to all brokers."""
+        for proxy in self._proxies:
+            proxy.cut(share, numbers)

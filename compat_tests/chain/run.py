@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from compat_tests.chain.proxy import CuttingProxy
+    from compat_tests.chain.proxy import CuttingProxy, ProxyGroup
     from compat_tests.streams.brokers import RestartableBroker
 
 PARTITIONS = 3
@@ -128,7 +128,7 @@ class Chain:
     def __init__(
         self,
         broker: RestartableBroker,
-        proxy: CuttingProxy,
+        proxy: CuttingProxy | ProxyGroup,
         *,
         workers_per_stage: int,
         records_per_s: int,
@@ -187,7 +187,7 @@ class Chain:
             self.proxy.cut(numbers.choice((0.3, 1.0)), numbers)
         else:
             self.broker.kill()
-            time.sleep(numbers.uniform(0, 0.3))
+            time.sleep(numbers.uniform(0, self.broker.away_s_max))
             self.broker.start()
 
     def read_until(

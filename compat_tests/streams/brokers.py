@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+AWAY_S_MAX = 0.5
+
 #: Lets a killed instance be missed soon; both brokers know these names.
 BROKER_SETTINGS = {
     "group.min.session.timeout.ms": "500",
@@ -30,6 +32,8 @@ class RestartableBroker(Protocol):
     port: int
     may_be_killed: bool
     """Whether transactions survive that by what is promised of it."""
+    away_s_max: float
+    """How long it is dead, at most, before it is started again."""
 
     def start(self) -> object:
         """Return when it serves."""
@@ -40,12 +44,14 @@ class RestartableBroker(Protocol):
 
 class _KafkaliteProcess(BrokerProcess):  # type: ignore[misc] (tests have no types)
     may_be_killed = True
+    away_s_max = AWAY_S_MAX
 
 
 class _ApacheProcess:
     # Apache Kafka 4.3.1 writes no markers to partitions whose leader its one broker does not know
     # yet while it starts ("likely deleted already"), and forgets the transaction: see FINDINGS.md.
     may_be_killed = False
+    away_s_max = AWAY_S_MAX
 
     def __init__(self, version: str, data_dir: Path, advertised_port: int | None) -> None:
         self.port = free_port()

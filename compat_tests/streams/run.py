@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Self
 
 from compat_tests.streams.application import Application, Updates, expected_updates
+from compat_tests.streams.clusters import RestartableCluster, Role
 from compat_tests.streams.output import ANSWER_S, Tail, first_difference
 from compat_tests.streams.source import create_topics
 
@@ -26,7 +27,7 @@ STREAMS_SETTINGS = {
     "consumer.session.timeout.ms": "1500",
     "commit.interval.ms": "100",
     "num.stream.threads": "2",
-    "replication.factor": "1",
+    "replication.factor": "-1",
     # A dead connection is found dead at once, not after the default's backoff of up to a second.
     "reconnect.backoff.max.ms": "200",
 }
@@ -43,6 +44,23 @@ class Fault(Enum):
     APPLICATION_PAUSED = "application paused until it is a zombie"
     BROKER_KILLED = "broker killed"
     BOTH_KILLED = "application and broker killed"
+    # Only of a cluster.
+    LEADER_KILLED = "leader of the output killed"
+    GROUP_COORDINATOR_KILLED = "group coordinator killed"
+    TRANSACTION_COORDINATOR_KILLED = "transaction coordinator killed"
+    BROKER_STOPPED = "broker stopped cleanly"
+    ALL_BROKERS_KILLED = "all brokers killed at once"
+
+
+#: Those that end an instance of it.
+APPLICATION_FAULTS = (Fault.APPLICATION_KILLED, Fault.STATE_LOST, Fault.BOTH_KILLED)
+
+#: Those that another broker must take over from.
+ROLES = {
+    Fault.LEADER_KILLED: Role.LEADER,
+    Fault.GROUP_COORDINATOR_KILLED: Role.GROUP_COORDINATOR,
+    Fault.TRANSACTION_COORDINATOR_KILLED: Role.TRANSACTION_COORDINATOR,
+}
 
 
 @dataclass(kw_only=True)
@@ -94,16 +112,35 @@ class Run:
             time.sleep(PAUSE_S)
             application.go_on()
             return
-        if fault is not Fault.BROKER_KILLED:
+        hits_application = fault in APPLICATION_FAULTS
+        if hits_application:
             application.kill()
         if fault is Fault.STATE_LOST:
             shutil.rmtree(application.state_dir)
+        if fault not in (Fault.APPLICATION_KILLED, Fault.STATE_LOST):
+            self._strike_broker(fault)
+            time.sleep(numbers.uniform(0, self.broker.away_s_max))
+            self.broker.start()
+        if hits_application:
+            application.start()
+
+    def kill_holder(self, role: Role) -> int:
+        """Kill the broker that has a role; return its id once another one has the role."""
+        assert isinstance(self.broker, RestartableCluster)
+        return self.broker.kill_holder(role, self.id, self.counts)
+
+    def _strike_broker(self, fault: Fault) -> None:
         if fault in (Fault.BROKER_KILLED, Fault.BOTH_KILLED):
             self.broker.kill()
-            time.sleep(numbers.uniform(0, 0.5))
-            self.broker.start()
-        if fault is not Fault.BROKER_KILLED:
-            application.start()
+        elif fault in ROLES:
+            self.kill_holder(ROLES[fault])
+        else:
+            assert isinstance(self.broker, RestartableCluster)
+            if fault is Fault.BROKER_STOPPED:
+                self.broker.stop()
+            else:
+                assert fault is Fault.ALL_BROKERS_KILLED
+                self.broker.kill_all()
 
     def log_text(self) -> str:
         """Return the end of what each instance wrote."""

@@ -12,9 +12,11 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.streams.output import ANSWER_S, end_offsets
+from kafkalite.client.cluster import Client
+from kafkalite.testing.processes import wait_until_true
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 def text_lines() -> Iterator[tuple[str, str]]:
@@ -96,8 +98,20 @@ def read_lines(bootstrap: str, topic: str) -> list[tuple[str, str]]:
 
 
 def create_topics(bootstrap: str, *topics: str, partitions: int) -> None:
-    """Create topics that keep everything."""
+    """Create topics that keep everything, with as many replicas as the broker gives by itself."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    new = [NewTopic(topic, partitions, 1, config={"retention.ms": "-1"}) for topic in topics]
+    new = [NewTopic(topic, partitions, -1, config={"retention.ms": "-1"}) for topic in topics]
     for future in admin.create_topics(new).values():
         future.result(ANSWER_S)
+    for address in bootstrap.split(","):
+        assert wait_until_true(lambda at=address: _knows(at, topics), ANSWER_S), address
+
+
+def _knows(address: str, topics: Sequence[str]) -> bool:
+    """Tell whether a broker has heard of topics and of their leaders."""
+    with Client(address) as client:
+        found = client.fetch_metadata(topics).topics
+    return all(
+        not topic.error_code and all(place.leader_id >= 0 for place in topic.partitions)
+        for topic in found
+    )
