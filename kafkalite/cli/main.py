@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "configs": Entry("kafkalite.cli.configs", "configs", "Show and change settings."),
     "health": Entry("kafkalite.cli.health", "health", "Tell whether a broker serves clients."),
     "dump-log": Entry("kafkalite.cli.dump_log", "dump_log", "Print the files of a data directory."),
+    "sim": Entry("kafkalite.cli.sim", "sim", "Brokers in a simulated world, by seed."),
     "pipeline": Entry("kafkalite.pipeline.cli", "pipeline", "Spark jobs: archive, replay, audit."),
 }
 

@@ -4,9 +4,9 @@ It has that part of `kafkalite.log.log.Log` that roles of partitions need, so th
 unchanged.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.log.log import AppendInfo
@@ -40,6 +40,10 @@ class ModelProducers:
     """There are no transactions on this level."""
 
     awaits_replication = False
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give nobody: the clients of this level have no ids."""
+        return iter(())
 
     def first_unstable_offset_below(self, high_watermark: int) -> None:
         """Return None: there is none."""
@@ -131,6 +135,9 @@ class ModelLog:
         for value in values:
             self._append(Entry(leader_epoch, value))
         return AppendInfo(first, len(self.entries) - 1, -1, 0, duplicate=False, size_bytes=0)
+
+    def put_off(self, batches: object, code: ErrorCode) -> None:
+        """Do nothing: the clients of this level do not send several batches at a time."""
 
     def append_as_follower(
         self, region: ModelRegion, *, leader_epoch: int | None = None

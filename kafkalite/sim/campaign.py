@@ -1,0 +1,129 @@
+"""Many runs one after another, and what came of them all."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafkalite.sim import level1, level2
+from kafkalite.sim.level1 import Outcome
+from kafkalite.sim.trace import Trace
+
+LEVELS: Final = (1, 2)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Plan:
+    """What is to be run.
+
+    Attributes:
+        level: 1 or 2.
+        brokers: of level 2; 1 for a broker that is alone.
+    """
+
+    level: int = 1
+    brokers: int = 3
+
+    def run(self, seed: int, trace: Trace | None = None) -> Outcome:
+        """Run one seed.
+
+        Raises:
+            Exception: whatever was found.
+        """
+        if self.level == 1:
+            return level1.run(seed, trace=trace)
+        return level2.run(seed, trace=trace, shape=level2.Shape(brokers=self.brokers))
+
+    def command(self, seed: int) -> str:
+        """Return what repeats a run."""
+        options = f"--level {self.level}"
+        if self.level > 1 and self.brokers != Plan().brokers:
+            options += f" --brokers {self.brokers}"
+        return f"python -m kafkalite sim {options} --seed {seed}"
+
+
+@dataclass(slots=True, frozen=True)
+class Failure:
+    """A seed that found something."""
+
+    plan: Plan
+    seed: int
+    error: Exception
+
+    def __str__(self) -> str:
+        """Say what was found and how to see it again."""
+        return f"seed {self.seed}: {type(self.error).__name__}: {self.error}"
+
+
+@dataclass(slots=True)
+class Summary:
+    """What came of all runs.
+
+    Attributes:
+        faults: how many of each kind were injected.
+    """
+
+    runs: int = 0
+    events: int = 0
+    acknowledged: int = 0
+    elapsed_s: float = 0.0
+    faults: dict[str, int] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one run."""
+        self.runs += 1
+        self.events += outcome.events
+        self.acknowledged += outcome.acknowledged
+        for fault, count in outcome.faults.items():
+            self.faults[fault] = self.faults.get(fault, 0) + count
+
+    def lines(self) -> list[str]:
+        """Return the summary for people to read."""
+        injected = ", ".join(f"{count:,} {fault}" for fault, count in sorted(self.faults.items()))
+        return [
+            f"{self.runs:,} runs in {self.elapsed_s:,.0f} s: {self.events:,} events, "
+            f"{self.acknowledged:,} records acknowledged, "
+            f"{sum(self.faults.values()):,} faults, {len(self.failures)} failed",
+            f"faults: {injected or 'none'}",
+            *map(str, self.failures),
+        ]
+
+
+def run_seeds(
+    plan: Plan,
+    seeds: Iterable[int],
+    *,
+    end_s: float | None = None,
+    failures_max: int = 20,
+    on_run: Callable[[Outcome | Failure], object] = lambda _: None,
+) -> Summary:
+    """Run seeds until there are no more, time is up, or too many fail.
+
+    Args:
+        plan: what to run.
+        seeds: of the runs.
+        end_s: seconds after which no other run is begun.
+        failures_max: stop after so many.
+        on_run: told of each run.
+    """
+    summary = Summary()
+    begin = time.perf_counter()
+    for seed in seeds:
+        summary.elapsed_s = time.perf_counter() - begin
+        if end_s is not None and summary.elapsed_s >= end_s:
+            break
+        try:
+            outcome = plan.run(seed)
+        except Exception as error:  # whatever it is, it is a finding
+            failure = Failure(plan, seed, error)
+            summary.runs += 1
+            summary.failures.append(failure)
+            on_run(failure)
+            if len(summary.failures) >= failures_max:
+                break
+        else:
+            summary.add(outcome)
+            on_run(outcome)
+    summary.elapsed_s = time.perf_counter() - begin
+    return summary
