@@ -4,7 +4,7 @@ Synchronous throughout. It knows neither role nor high watermark: bounds are giv
 Kafka's UnifiedLog; what happens to the files themselves is in `files`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -27,6 +27,7 @@ from kafkalite.wire.records import (
 if TYPE_CHECKING:
     from kafkalite.log.aborted import AbortedTransaction
     from kafkalite.log.validate import ValidBatches
+    from kafkalite.wire.records import BatchHeader
 
 HINTS_MAX: Final = 16
 """Sequential readers of one log whose next position is remembered."""
@@ -149,11 +150,26 @@ class Log(LogFiles):
             header.partition_leader_epoch = leader_epoch
             offset += header.last_offset_delta + 1
         self.begin_epoch(leader_epoch)
-        self._write(valid, markers, now_ms)
+        try:
+            self._write(valid, markers, now_ms)
+        except KafkaError as error:
+            self.put_off(valid.batches, error.code)
+            raise
         append_time_ms = now_ms if self._config.message_timestamp_type != "CreateTime" else -1
         return AppendInfo(
             first_offset, offset - 1, append_time_ms, self.log_start_offset, False, valid.size
         )
+
+    def put_off(self, batches: "Iterable[tuple[int, BatchHeader]]", code: ErrorCode) -> None:
+        """Let no batch of their producers overtake these, which were refused for a passing reason.
+
+        Args:
+            batches: positions and headers.
+            code: of the refusal.
+        """
+        for _, header in batches:
+            if header.producer_id >= 0 and header.base_sequence >= 0:
+                self.producers.put_off(header, code)
 
     def append_as_follower(
         self, batches: bytearray | memoryview, *, leader_epoch: int | None = None

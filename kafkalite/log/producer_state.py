@@ -28,6 +28,13 @@ from kafkalite.wire.records import (
 BATCHES_REMEMBERED = 5
 """As many as a client may have in flight with idempotence on."""
 
+AWAITED_MAX = 1_000
+"""Producers of which a batch has to come again; others are forgotten, the oldest first."""
+
+AWAITED_PATIENCE = 100
+"""Batches that are refused because one before them has to come again. Should that have been given
+up, the producer is then told so."""
+
 NO_OFFSET = -1
 _SEQUENCE_RANGE = 1 << 31
 _NO_COORDINATOR_EPOCH = -1
@@ -81,6 +88,22 @@ class ProducerState:
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
 
+@dataclass(slots=True)
+class _Awaited:
+    """A batch that was refused for a passing reason, and is sure to come again.
+
+    Attributes:
+        epoch, sequence: of the batch; `sequence` is its first.
+        code: why it was refused.
+        patience: refusals of its successors that are left.
+    """
+
+    epoch: int
+    sequence: int
+    code: ErrorCode
+    patience: int = AWAITED_PATIENCE
+
+
 class ProducerStates:
     """All producers of one log, and its open transactions.
 
@@ -90,10 +113,12 @@ class ProducerStates:
             must be asked, or decided transactions pile up.
     """
 
-    __slots__ = ("_decided", "_open", "_producers", "awaits_replication")
+    __slots__ = ("_awaited", "_decided", "_open", "_producers", "awaits_replication")
 
     def __init__(self) -> None:
         self.awaits_replication = False
+        # By producer id, batches that were refused for now and have to come before others may.
+        self._awaited: dict[int, _Awaited] = {}
         self._producers: dict[int, ProducerState] = {}
         # First offset -> producer id. Appends make first offsets ascend, and so the first key is
         # the oldest: Invariant: keys ascend in the order of insertion.
@@ -154,6 +179,8 @@ class ProducerStates:
                 TRANSACTION_COORDINATOR_FENCED (rules 56-61, 112-114).
         """
         state = self._producers.get(header.producer_id)
+        if self._awaited and origin is AppendOrigin.CLIENT:
+            self._check_awaited(header)
         if origin is not AppendOrigin.CLIENT:
             if origin is AppendOrigin.COORDINATOR:
                 self._check_epochs(header, state, marker, verified=verified)
@@ -176,7 +203,49 @@ class ProducerStates:
             _check_sequence(header, state)
         return None
 
+    def _check_awaited(self, header: BatchHeader) -> None:
+        """Refuse what would overtake a batch that has to come again, for the same reason."""
+        awaited = self._awaited.get(header.producer_id)
+        if awaited is None:
+            return
+        ahead = (header.base_sequence - awaited.sequence) % _SEQUENCE_RANGE
+        if awaited.epoch != header.producer_epoch or not ahead or not awaited.patience:
+            del self._awaited[header.producer_id]  # here it is, or will not be
+            return
+        if ahead >= _SEQUENCE_RANGE // 2:
+            return
+        awaited.patience -= 1
+        raise KafkaError(
+            awaited.code,
+            f"sequence {awaited.sequence} of producer {header.producer_id} was refused, and has to "
+            f"come before {header.base_sequence}",
+        )
+
     # --- Telling ---------------------------------------------------------------------------------
+
+    def put_off(self, header: BatchHeader, code: ErrorCode) -> None:
+        """Take note of a batch that was refused for a passing reason.
+
+        Producers have several batches under way. Those behind this one would be told
+        OUT_OF_ORDER_SEQUENCE_NUMBER, at which some give up the guarantee that they were made for:
+        librdkafka goes on in another epoch, and may write twice what was under way to other
+        partitions. Of a producer unknown here they would even be taken (rule D58).
+
+        Args:
+            header: of the batch.
+            code: what its successors are told, at which producers try again.
+        """
+        known = self._awaited.get(header.producer_id)
+        if known is not None and known.epoch == header.producer_epoch:
+            ahead = (header.base_sequence - known.sequence) % _SEQUENCE_RANGE
+            if 0 < ahead < _SEQUENCE_RANGE // 2:
+                return
+        self._awaited.pop(header.producer_id, None)
+        self._awaited[header.producer_id] = _Awaited(
+            header.producer_epoch, header.base_sequence, code
+        )
+        if len(self._awaited) > AWAITED_MAX:
+            del self._awaited[next(iter(self._awaited))]
 
     def update(
         self, header: BatchHeader, *, base_offset: int, marker: EndMarker | None = None
@@ -194,6 +263,8 @@ class ProducerStates:
         """
         producer_id = header.producer_id
         state = self._producers.get(producer_id)
+        if self._awaited:
+            self._awaited.pop(producer_id, None)
         if header.attributes & CONTROL:
             if marker is None:
                 return None

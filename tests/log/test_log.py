@@ -764,3 +764,18 @@ def test_the_listener_hears_when_flush_ms_begins_to_count():
     log.flush_now()
     append(log, "c", now_ms=NOW_MS + 900)
     assert log.flush_due_ms == NOW_MS + 1400
+
+
+def test_batches_behind_a_refused_write_are_refused_alike():
+    """Not as out of order: librdkafka would go on in another epoch, and might write twice."""
+    disk = SimDisk()
+    log = make_log(disk)
+    append(log, "a", producer_id=5, producer_epoch=0, base_sequence=0)
+    disk.fail("append", ".log", error=errno.ENOSPC, times=1)
+    for text, sequence in (("b", 1), ("c", 2)):
+        with pytest.raises(KafkaError) as error:
+            append(log, text, producer_id=5, producer_epoch=0, base_sequence=sequence)
+        assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    for text, sequence in (("b", 1), ("c", 2)):
+        append(log, text, producer_id=5, producer_epoch=0, base_sequence=sequence)
+    assert contents(log) == [(0, "a"), (1, "b"), (2, "c")]

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kafkalite.log.aborted import AbortedTransaction
-from kafkalite.log.producer_state import AppendedBatch, ProducerStates, read_snapshot
+from kafkalite.log.producer_state import (
+    AWAITED_MAX,
+    AWAITED_PATIENCE,
+    AppendedBatch,
+    ProducerStates,
+    read_snapshot,
+)
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import CONTROL, TRANSACTIONAL, BatchHeader, EndMarker
@@ -69,6 +75,81 @@ class SmallLog:
             self.append(sequence, **fields)
         assert str(fields.get("producer_id", 1)) in caught.value.message
         return caught.value.code
+
+
+class TestPutOff:
+    """A batch was refused for a passing reason; its successors, under way already, come first."""
+
+    def refuse(self, log, sequence, code=ErrorCode.KAFKA_STORAGE_ERROR, **fields):
+        log.states.put_off(header_of(sequence, **fields), code)
+
+    def code_of(self, log, sequence, **fields):
+        with pytest.raises(KafkaError) as refusal:
+            log.append(sequence, **fields)
+        return refusal.value.code
+
+    @pytest.mark.parametrize("before", [0, 3])
+    def test_successors_are_told_the_same_until_it_is_there(self, before):
+        """Also those of a producer that is not known yet, of which any would be taken (D58)."""
+        log = SmallLog()
+        for sequence in range(before):
+            log.append(sequence)
+        self.refuse(log, before)
+        assert self.code_of(log, before + 1) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert self.code_of(log, before + 2) is ErrorCode.KAFKA_STORAGE_ERROR
+        for sequence in range(before, before + 3):
+            assert log.append(sequence) == sequence
+
+    def test_first_of_several_is_awaited(self):
+        log = SmallLog()
+        self.refuse(log, 0)
+        self.refuse(log, 1)
+        assert self.code_of(log, 1) is ErrorCode.KAFKA_STORAGE_ERROR
+        log.append(0)
+        log.append(1)
+
+    def test_what_was_written_before_is_still_a_duplicate(self):
+        log = SmallLog()
+        for sequence in range(3):
+            log.append(sequence)
+        self.refuse(log, 2, code=ErrorCode.NOT_ENOUGH_REPLICAS)  # it came again, and met that
+        assert log.append(1).first_offset == 1
+        assert log.append(2).first_offset == 2
+        assert log.append(3) == 3
+
+    def test_next_epoch_need_not_wait(self):
+        log = SmallLog()
+        log.append(0)
+        self.refuse(log, 1)
+        assert log.append(0, epoch=1) == 1
+
+    def test_other_producers_are_not_held_up(self):
+        log = SmallLog()
+        self.refuse(log, 0)
+        assert log.append(5, producer_id=2) == 0
+
+    def test_producer_that_gave_it_up_is_told_in_the_end(self):
+        log = SmallLog()
+        log.append(0)
+        self.refuse(log, 1)
+        for _ in range(AWAITED_PATIENCE):
+            assert self.code_of(log, 2) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert self.code_of(log, 2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def test_sequences_wrap(self):
+        log = SmallLog()
+        log.append(LARGEST - 1)
+        self.refuse(log, LARGEST)
+        assert self.code_of(log, 0) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert log.append(LARGEST) == 1
+        assert log.append(0) == 2
+
+    def test_is_bounded(self):
+        log = SmallLog()
+        for producer_id in range(AWAITED_MAX + 1):
+            self.refuse(log, 0, producer_id=producer_id)
+        log.append(1, producer_id=0)  # forgotten
+        assert self.code_of(log, 1, producer_id=1) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 @pytest.fixture
