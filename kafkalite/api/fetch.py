@@ -22,6 +22,7 @@ from kafkalite.api.fetch_session import CachedPartition, FetchPlan
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.api.read_replica import preferred_replica
 from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead, Watcher
+from kafkalite.log.region import FileRegion
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
     FETCH,
@@ -304,6 +305,9 @@ def _read(
         count = len(data.records or b"")
         size += count
         remaining -= count
+        is_cut = is_urgent and not count and isinstance(data.records, FileRegion)
+        if is_cut and size and remaining <= cached.max_bytes:
+            remaining = 0  # a batch does not fit: to look for smaller ones costs too much
         results.append((cached, data))
     return results, urgent or size >= request.min_bytes
 

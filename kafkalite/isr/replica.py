@@ -163,6 +163,11 @@ class Replica:
             if result.diverging is not None:
                 return result
         visible = stable if committed else high_watermark
+        if offset == visible and not as_replica and log.failure is None:
+            result.region = EMPTY_REGION  # nothing new, as for most partitions of most fetches
+            if committed:
+                result.aborted = []
+            return result
         if as_replica or visible == log.log_end_offset:
             upper = log.log_end_position
         elif log.log_start_offset <= offset and visible <= offset <= log.log_end_offset:

@@ -109,6 +109,23 @@ class TestWhatIsReturned:
         assert [len(fetched(each)) for each in data] == [2, 1, 0]
         assert codes(data) == [ErrorCode.NONE] * 3
 
+    async def test_where_a_batch_does_not_fit_the_rest_waits_for_the_next_fetch(self, kit, topic):
+        """A thousand partitions are not searched for a batch that might just fit."""
+        kit.append("x" * 300, index=0)
+        kit.append("x" * 300, index=1)
+        kit.append("y", index=2)
+        size = kit.partition().log.size_bytes
+        data = fetch(kit, (0, 0), (1, 0), (2, 0), max_bytes=size + 200)
+        assert [len(fetched(each)) for each in data] == [1, 0, 0]
+        assert codes(data) == [ErrorCode.NONE] * 3
+
+    async def test_limit_of_a_partition_that_is_cut_holds_for_no_other(self, kit, topic):
+        kit.append("x" * 300, index=0)
+        kit.append("x" * 300, index=1)
+        kit.append("y", index=2)
+        data = fetch(kit, (0, 0), limited(1, 0, 200), (2, 0))
+        assert [len(fetched(each)) for each in data] == [1, 0, 1]
+
     async def test_limit_of_a_partition_is_its_own(self, kit, topic):
         for index in range(2):
             kit.append("x" * 100, index=index)
