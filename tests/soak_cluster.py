@@ -8,6 +8,7 @@ seed; the data stay where they are.
 import argparse
 import itertools
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -24,7 +25,7 @@ def run_round(seed, data_dir, *, faults, gap_s):
     """Run one round; return what was injected, what was done, and what was found."""
     with Cluster(3, data_dir=data_dir) as cluster:
         injected = Faults(cluster, seed=seed)
-        with Workload(cluster.bootstrap, seed=seed) as workload:
+        with Workload(cluster.bootstrap, seed=seed, folder=data_dir) as workload:
             workload.wait_progress(PATIENCE_S)
             for _ in range(faults):
                 injected.inject()
@@ -63,8 +64,9 @@ def main():
         )
         if found:
             print(*found, sep="\n")
-            print(f"data of the brokers: {data_dir}")
+            print(f"data and logs of brokers and producers, and what was done when: {data_dir}")
             sys.exit(1)
+        shutil.rmtree(data_dir, ignore_errors=True)
         summary = {
             "rounds": seed - options.seed + 1,
             "seconds": round(time.monotonic() - began),

@@ -8,7 +8,6 @@ consumers read everything as it becomes visible; members of a group commit offse
 import contextlib
 import itertools
 import logging
-import os
 import random
 import threading
 import time
@@ -29,15 +28,14 @@ ORDERS, PAYMENTS, GROUP = "orders", "payments", "watchers"
 PATIENCE_S = 120
 """How long a client may need after the last fault before it counts as stuck."""
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
-DEBUG = os.environ.get("KAFKALITE_SOAK_DEBUG")
-"""What librdkafka is to tell of order producers, into the file of this name: for findings."""
 
 
-def debug_logger(name):
-    logger = logging.getLogger(name)
-    handler = logging.FileHandler(DEBUG)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
-    logger.addHandler(handler)
+def logger_to(path):
+    """Return a logger that writes what librdkafka tells into a file."""
+    logger = logging.getLogger(str(path))
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logger.handlers[:] = [handler]
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     return logger
@@ -78,9 +76,10 @@ class Client(threading.Thread):
 class OrderProducer(Client):
     """Idempotent, acks=all; a value is acknowledged only by its delivery report."""
 
-    def __init__(self, name, bootstrap, seed, partitions, *, pause_s=0.002):
+    def __init__(self, name, bootstrap, seed, partitions, *, folder, pause_s=0.004):
         super().__init__(name, bootstrap, seed)
         self._partitions, self._pause_s = partitions, pause_s
+        self._logger = logger_to(f"{folder}/{name}.log")
 
     def work(self):
         for life in itertools.count():
@@ -97,10 +96,12 @@ class OrderProducer(Client):
                     "linger.ms": 2,
                     "message.timeout.ms": PATIENCE_S * 1000,
                     "queue.buffering.max.messages": 20_000,
-                    **({"debug": "eos,msg", "log_level": 7} if DEBUG else {}),
+                    # Of no use until there is a finding, and then the first thing to look at.
+                    "debug": "eos,msg",
+                    "log_level": 7,
                 }
             ),
-            **({"logger": debug_logger(name)} if DEBUG else {}),
+            logger=self._logger,
         )
         fatal = []
 
@@ -301,10 +302,11 @@ class Member(Client):
 class Workload:
     """All the clients. `with` starts them; `finish` stops them once all is well."""
 
-    def __init__(self, bootstrap, *, seed, partitions=3, producers=2, transactional=1):
+    def __init__(self, bootstrap, *, seed, folder, partitions=3, producers=2, transactional=1):
         self.bootstrap, self.partitions = bootstrap, partitions
         self.producers = [
-            OrderProducer(f"orders-{n}", bootstrap, seed, partitions) for n in range(producers)
+            OrderProducer(f"orders-{n}", bootstrap, seed, partitions, folder=folder)
+            for n in range(producers)
         ]
         self.transactional = [
             PaymentProducer(f"payments-{n}", bootstrap, seed, partitions)
