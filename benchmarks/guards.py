@@ -56,12 +56,15 @@ def cost_of(function: Callable[[], object]) -> Cost:
         function()
     gc.collect()
     gc.disable()
+    before = sys.gettrace()  # coverage's, which takes memory of its own
+    sys.settrace(None)
     try:
         return Cost(
             min(_bytecodes(function) for _ in range(RUNS)),
             min(_bytes(function) for _ in range(RUNS)),
         )
     finally:
+        sys.settrace(before)
         gc.enable()
 
 
@@ -75,12 +78,11 @@ def _bytecodes(function: Callable[[], object]) -> int:
         count += event == "opcode"
         return trace
 
-    before = sys.gettrace()  # coverage, perhaps
     sys.settrace(trace)
     try:
         function()
     finally:
-        sys.settrace(before)
+        sys.settrace(None)
     return count
 
 

@@ -37,6 +37,10 @@ def append(connection: socket.socket, path: str) -> None:
             connection.sendall(answer)
 
 
+SEND_BUFFER_BYTES = 102_400
+"""As both brokers have it; the kernel's own, of megabytes, are half as fast."""
+
+
 def send(connection: socket.socket, path: str, *, copy: bool = False) -> None:
     """Answer with the file's next piece, of so many bytes as the request's first four name."""
     prefix, request = bytearray(4), bytearray(4096)
@@ -68,6 +72,7 @@ def main(kind: str, path: str) -> None:
         connection, _ = server.accept()
     with connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         {"append": append, "send": send, "copy": partial(send, copy=True)}[kind](connection, path)
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(used.ru_utime + used.ru_stime, flush=True)
