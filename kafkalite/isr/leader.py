@@ -65,6 +65,7 @@ class Leader:
     __slots__ = (
         "_now_ms",
         "_proposal",
+        "_resigns",
         "broker_id",
         "epoch_start_offset",
         "followers",
@@ -109,6 +110,7 @@ class Leader:
         self.followers: dict[int, FollowerProgress] = {}
         self.state: IsrState = Committed(tuple(isr))
         self._proposal: Proposal | None = None
+        self._resigns = False
         self._now_ms = now_ms
         self._place(replicas)
         self._begin_reign()
@@ -154,6 +156,7 @@ class Leader:
     def on_append(self, log_end_offset: int) -> bool:
         """Note that the leader's log is longer."""
         self.log_end_offset = log_end_offset
+        self._resigns = False
         return self._advance()
 
     def on_follower_fetch(
@@ -210,6 +213,16 @@ class Leader:
 
     # --- The ISR ---------------------------------------------------------------------------------
 
+    def resign(self) -> None:
+        """Ask for an ISR without this broker, which cannot write; another of it leads then.
+
+        Where nobody else is in sync it goes on, and says so again when it is told again. A change
+        that is under way is waited for first, unless a write succeeds meanwhile.
+        """
+        self._resigns = True
+        if isinstance(self.state, Committed):
+            self._resign_now(self.state)
+
     def take_proposal(self) -> Proposal | None:
         """Return the change of the ISR that is to be asked for, once; None if there is none."""
         proposal, self._proposal = self._proposal, None
@@ -231,7 +244,10 @@ class Leader:
         if isinstance(self.state, Committed) or not self._is_current(proposal):
             return False  # what came since is newer
         if error in RESETTING_REFUSALS:
+            is_resignation = self.broker_id not in self.state.proposed_isr
             self.state = self.state.committed
+            if self._resigns and not is_resignation:
+                self._resign_now(self.state)
             return self._advance()
         if error not in FINAL_REFUSALS:
             self._proposal = proposal
@@ -258,6 +274,7 @@ class Leader:
             self.leader_epoch = leader_epoch
             self.epoch_start_offset = self.log_end_offset
             self.state = Committed(tuple(isr))
+            self._resigns = False
             self._begin_reign()
         elif partition_epoch == self.partition_epoch:
             return self._advance()  # known; a proposal may be under way since
@@ -286,9 +303,16 @@ class Leader:
 
     def _commit(self, isr: Sequence[int], partition_epoch: int) -> bool:
         self.partition_epoch = partition_epoch
-        self.state = Committed(tuple(isr))
+        self.state = committed = Committed(tuple(isr))
         self._proposal = None
+        if self._resigns:
+            self._resign_now(committed)
         return self._advance()
+
+    def _resign_now(self, state: Committed) -> None:
+        self._resigns = False
+        if any(member != self.broker_id for member in state.isr):
+            self._propose(PendingShrink(state, (self.broker_id,)))
 
     def _is_current(self, proposal: Proposal) -> bool:
         return (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kafkalite.meta.brokers import check_epoch
 from kafkalite.meta.changes import Change, ConfigsChanged, changed
-from kafkalite.meta.election import elect_offline, elect_preferred
+from kafkalite.meta.election import elect_for_shutdown, elect_offline, elect_preferred
 from kafkalite.meta.events import AlterPartition, ElectLeader, RebalanceLeaders
 from kafkalite.meta.image import NO_LEADER, Image, PartitionImage, TopicImage
 from kafkalite.meta.reassign import complete
@@ -15,7 +15,8 @@ def alter_partition(event: AlterPartition, image: Image) -> list[Change]:
     """Take over the in-sync replicas that a leader proposes (KIP-497, rule I176).
 
     They may be the last that a reassignment waited for; it is then completed by a second change,
-    in a new reign.
+    in a new reign. A leader that leaves itself out cannot write any more: another one is elected
+    of those that remain (rule I185).
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
@@ -39,9 +40,12 @@ def alter_partition(event: AlterPartition, image: Image) -> list[Change]:
     _check_epochs(event, state, isr, f"{name}-{event.index}")
     if set(isr) == set(state.isr):
         return []
-    _check_isr(event, state, isr, image)
-    ordered = tuple(broker for broker in state.replicas if broker in isr)
-    after = replace(state, isr=ordered, partition_epoch=state.partition_epoch + 1)
+    if isr and set(isr) == set(state.isr) - {state.leader}:
+        after = _resigned(state, image, f"{name}-{event.index}")
+    else:
+        _check_isr(event, state, isr, image)
+        ordered = tuple(broker for broker in state.replicas if broker in isr)
+        after = replace(state, isr=ordered, partition_epoch=state.partition_epoch + 1)
     changes = changed(topic, event.index, after)
     done = complete(after, image.eligible_brokers())
     if done is not after:
@@ -155,6 +159,22 @@ def _check_epochs(
             f"The partition epoch of {partition} is {state.partition_epoch}, "
             f"not {event.partition_epoch}",
         )
+
+
+def _resigned(state: PartitionImage, image: Image, partition: str) -> PartitionImage:
+    """Return the partition led by another in-sync replica.
+
+    Raises:
+        KafkaError: INELIGIBLE_REPLICA, none of them can lead.
+    """
+    after = elect_for_shutdown(state, state.leader, image.eligible_brokers())
+    if after is state:
+        raise KafkaError(
+            ErrorCode.INELIGIBLE_REPLICA,
+            f"{partition} has nobody else to lead it: in sync are {list(state.isr)}, live brokers "
+            f"are {list(image.eligible_brokers())}",
+        )
+    return after
 
 
 def _check_isr(

@@ -272,6 +272,74 @@ class TestAnswers:
         assert pending.state.maximal_isr == (1, 2, 3)
 
 
+class TestResigning:
+    """Rule I185: a leader that cannot write has another one lead."""
+
+    def test_it_asks_for_an_isr_without_itself(self):
+        leader = make_leader()
+        fetch(leader, 2, 10, epoch=22)
+        leader.resign()
+        assert leader.take_proposal() == Proposal(
+            leader_epoch=5, partition_epoch=7, isr=(Member(2, 22), Member(3, -1))
+        )
+        assert leader.state == PendingShrink(Committed((1, 2, 3)), (1,))
+        leader.resign()
+        assert not leader.has_proposal
+
+    def test_the_high_watermark_goes_on_waiting_for_all(self):
+        leader = make_leader()
+        fetch(leader, 2, 10)
+        leader.resign()
+        assert leader.high_watermark == 4
+        fetch(leader, 3, 10)
+        assert leader.high_watermark == 10
+
+    def test_alone_in_the_isr_it_stays(self):
+        leader = make_leader(isr=(1,))
+        leader.resign()
+        assert leader.state == Committed((1,))
+        assert not leader.has_proposal
+
+    def test_it_has_resigned_when_another_leader_is_elected(self):
+        leader = make_leader()
+        leader.resign()
+        leader.on_isr_rejected(leader.take_proposal(), ErrorCode.NEW_LEADER_ELECTED)
+        leader.resign()
+        assert not leader.has_proposal
+
+    def test_it_goes_on_where_nobody_can_lead_and_may_ask_again(self):
+        leader = make_leader()
+        leader.resign()
+        leader.on_isr_rejected(leader.take_proposal(), ErrorCode.INELIGIBLE_REPLICA)
+        assert leader.state == Committed((1, 2, 3))
+        assert not leader.has_proposal
+        leader.resign()
+        assert leader.has_proposal
+
+    @pytest.mark.parametrize("accepted", [True, False])
+    def test_a_change_under_way_is_waited_for(self, accepted):
+        leader = make_leader(isr=(1, 2))
+        fetch(leader, 3, 10)
+        expand = leader.take_proposal()
+        leader.resign()
+        assert not leader.has_proposal
+        if accepted:
+            accept(leader, (1, 2, 3))
+        else:
+            leader.on_isr_rejected(expand, ErrorCode.INELIGIBLE_REPLICA)
+        assert leader.state.proposed_isr == ((2, 3) if accepted else (2,))
+        assert leader.has_proposal
+
+    def test_it_stays_if_it_could_write_meanwhile(self):
+        leader = make_leader(isr=(1, 2))
+        fetch(leader, 3, 10)
+        leader.take_proposal()
+        leader.resign()
+        leader.on_append(11)
+        accept(leader, (1, 2, 3))
+        assert leader.state == Committed((1, 2, 3))
+
+
 class TestStates:
     def test_older_state_is_ignored(self):
         leader = make_leader()
@@ -335,6 +403,7 @@ class Model:
     replicas: tuple = (1, 2, 3)
     isr: list = field(default_factory=lambda: [1, 2, 3])
     pending: tuple | None = None  # ("expand", who) or ("shrink", who)
+    resigns: bool = False
     end: int = 10
     epoch_start: int = 10
     watermark: int = 4
@@ -383,6 +452,25 @@ class Model:
         if self.pending is None and lagging:
             self.pending = ("shrink", lagging)
 
+    def resign(self):
+        self.resigns = True
+        self.resign_if_due()
+
+    def resign_if_due(self):
+        if self.resigns and self.pending is None:
+            self.resigns = False
+            if self.isr != [1]:
+                self.pending = ("shrink", [1])
+
+    @property
+    def is_resigning(self):
+        return self.pending == ("shrink", [1])
+
+    def reject(self):
+        self.resigns = self.resigns and not self.is_resigning
+        self.pending = None
+        self.resign_if_due()
+
     def accept(self):
         kind, who = self.pending
         if kind == "expand":
@@ -390,6 +478,7 @@ class Model:
         else:
             self.isr = [member for member in self.isr if member not in who]
         self.pending = None
+        self.resign_if_due()
 
 
 steps = st.lists(
@@ -400,6 +489,7 @@ steps = st.lists(
         st.tuples(st.just("tick")),
         st.tuples(st.just("accept")),
         st.tuples(st.just("reject")),
+        st.tuples(st.just("resign")),
     ),
     max_size=60,
 )
@@ -418,6 +508,7 @@ def test_decides_as_the_plain_model_does(steps):
         match step:
             case ("append", count):
                 model.end += count
+                model.resigns = False
                 moved = leader.on_append(model.end)
                 model.settle()
             case ("fetch", replica, behind):
@@ -434,7 +525,10 @@ def test_decides_as_the_plain_model_does(steps):
                 model.tick()
                 moved = leader.on_tick(model.now_ms)
                 model.settle()
-            case ("accept",) if model.pending:
+            case ("resign",):
+                model.resign()
+                leader.resign()
+            case ("accept",) if model.pending and not model.is_resigning:
                 model.accept()
                 moved = accept(leader, tuple(model.isr))
                 # The core goes by the time of the last event that told it one.
@@ -442,7 +536,7 @@ def test_decides_as_the_plain_model_does(steps):
                 model.settle()
                 model.now_ms = now_ms
             case ("reject",) if model.pending and proposal:
-                model.pending = None
+                model.reject()
                 moved = leader.on_isr_rejected(proposal, ErrorCode.INELIGIBLE_REPLICA)
                 model.now_ms, now_ms = leader._now_ms, model.now_ms
                 model.settle()

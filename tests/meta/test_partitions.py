@@ -71,7 +71,8 @@ class TestAlterPartition:
             ({"partition_epoch": 8}, ErrorCode.INVALID_UPDATE_VERSION),
             ({"partition_epoch": 10}, ErrorCode.NOT_CONTROLLER),
             ({"new_isr": []}, ErrorCode.INVALID_REQUEST),
-            ({"new_isr": [(2, -1)]}, ErrorCode.INVALID_REQUEST),
+            ({"new_isr": [(2, -1), (3, -1)]}, ErrorCode.INVALID_REQUEST),
+            ({"new_isr": [(3, -1)]}, ErrorCode.INVALID_REQUEST),
             ({"new_isr": [(1, -1), (1, -1)]}, ErrorCode.INVALID_REQUEST),
             ({"new_isr": [(1, -1), (4, -1)]}, ErrorCode.INVALID_REQUEST),
             ({"new_isr": [(1, -1), (3, 12)]}, ErrorCode.INELIGIBLE_REPLICA),
@@ -82,6 +83,29 @@ class TestAlterPartition:
         before = with_partitions(STATE, brokers=(1, 2, 3, 4))
         event = replace(proposal(before, "a", 0, [1, 2, 3]), **attributes)
         assert refusal(event, before).code is code
+
+    def test_a_leader_that_leaves_itself_out_resigns(self):
+        """Rule I185: it cannot write; another in-sync replica leads, in a new reign."""
+        before = with_partitions(STATE)
+        led = after(proposal(before, "a", 0, [2]), before)
+        assert only(led) == PartitionImage((1, 2, 3), (2,), 2, 6, 10)
+
+    @pytest.mark.parametrize("isr", [(1, 2), (1,)])
+    def test_a_leader_does_not_resign_where_nobody_else_could_lead(self, isr):
+        """Rule I185: an in-sync replica that is leaving takes nothing over."""
+        before = shutting_down(with_partitions(replace(STATE, isr=isr)), 2)
+        error = refusal(proposal(before, "a", 0, [broker for broker in isr if broker != 1]), before)
+        assert error.code is (
+            ErrorCode.INELIGIBLE_REPLICA if len(isr) > 1 else ErrorCode.INVALID_REQUEST
+        )
+
+    def test_a_leader_that_is_to_go_anyway_resigns_to_the_new_replicas(self):
+        """KIP-455: and the reassignment that waited for nothing else is complete."""
+        state = replace(STATE, replicas=(2, 3, 1), isr=(2, 3, 1), adding=(3,), removing=(1,))
+        before = with_partitions(state)
+        led = only(after(proposal(before, "a", 0, [2, 3]), before))
+        assert (led.replicas, led.isr, led.leader) == ((2, 3), (2, 3), 2)
+        assert led.leader_epoch > state.leader_epoch
 
     def test_a_dead_broker_does_not_join(self):
         """KIP-841."""
