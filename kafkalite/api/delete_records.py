@@ -53,6 +53,7 @@ async def _wait(
 ) -> DeleteRecordsResponse:
     """Wait until the followers' fetches tell that their logs begin no earlier (rule 35)."""
     moved = trio.Event()
+    late = waiting
 
     def on_move() -> None:
         moved.set()
@@ -61,13 +62,13 @@ async def _wait(
         partition.watch(on_move)
     try:
         with trio.move_on_at(deadline_s):
-            while waiting := [each for each in waiting if not _is_done(*each, context)]:
+            while late := [each for each in late if not _is_done(*each, context)]:
                 await moved.wait()
                 moved = trio.Event()
     finally:
         for partition, _, _ in waiting:
             partition.unwatch(on_move)
-    for partition, _, result in waiting:
+    for partition, _, result in late:
         result.error_code = ErrorCode.REQUEST_TIMED_OUT
         result.low_watermark = partition.low_watermark
     return response

@@ -429,6 +429,7 @@ class TestDeleteRecords:
             replicated.replicate(2, 3, log_start_offset=1)
         result = parked.response.topics[0].partitions[0]
         assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 1)
+        assert not replicated.partition()._watchers
 
     async def test_it_does_not_wait_for_ever(self, replicated, autojump_clock):
         async with replicated.parked(DELETE_RECORDS, self.request()) as parked:
