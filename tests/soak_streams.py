@@ -93,12 +93,14 @@ def chain_round(folder, numbers, seconds, *, of_cluster=False):
             proxy = stack.enter_context(CuttingProxy())
             broker = stack.enter_context(restartable_broker(folder, advertised_port=proxy.port))
             proxy.upstream_port = broker.port
+        # A transaction of a few records has a dozen writes, each of which three brokers store.
+        least, most = (30, 100) if of_cluster else (200, 600)
         chain = chain_run.Chain(
-            broker, proxy, workers_per_stage=3, records_per_s=numbers.randint(200, 600)
+            broker, proxy, workers_per_stage=3, records_per_s=numbers.randint(least, most)
         )
         with chain, Tail(proxy.bootstrap, [chain_run.END]) as tail:
             while time.monotonic() < end:
-                chain.read_more(tail, numbers.randint(50, 1500), PROGRESS_S)
+                chain.read_more(tail, numbers.randint(50, 300 if of_cluster else 1500), PROGRESS_S)
                 (fault,) = numbers.choices(list(faults), list(faults.values()))
                 struck += 1
                 chain.strike(fault, numbers)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -29,7 +30,7 @@ func fail(err error) {
 func main() {
 	bootstrap, group, source, target, transactionalID := os.Args[1], os.Args[2], os.Args[3], os.Args[4], os.Args[5]
 	session, err := kgo.NewGroupTransactSession(
-		kgo.SeedBrokers(bootstrap), kgo.TransactionalID(transactionalID), kgo.ConsumerGroup(group), kgo.ConsumeTopics(source),
+		kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.TransactionalID(transactionalID), kgo.ConsumerGroup(group), kgo.ConsumeTopics(source),
 		kgo.TransactionTimeout(4*time.Second), kgo.SessionTimeout(2*time.Second), kgo.HeartbeatInterval(300*time.Millisecond),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(50*time.Millisecond),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
