@@ -104,7 +104,7 @@ async def replay_log(
     count = 0
     offset = partition.log_start_offset
     while offset < partition.log_end_offset:
-        before = offset
+        before, read_end = offset, partition.high_watermark
         for batch in partition.read_batches(offset):
             for record in decode_batch(batch, codec):
                 if isinstance(record, TransactionMarker):
@@ -119,6 +119,8 @@ async def replay_log(
                     if not is_wanted():
                         return count
             offset = read_batch_header(batch).next_offset
+        # Compaction may have taken the last records below the watermark, which no batch tells of.
+        offset = max(offset, read_end)
         if offset == before:
             await _wait_progress(partition)
         if not is_wanted():

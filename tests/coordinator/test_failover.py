@@ -159,6 +159,20 @@ class TestNoLongerLeader:
 
         run(main)
 
+    def test_log_that_ends_in_a_compacted_gap_is_loaded(self):
+        """No batch tells of the offsets whose records are gone."""
+
+        async def main(setup):
+            setup.ask("set", "x", "1")
+            setup.ask("set", "x", "2")
+            setup.partitions[0] = twin(setup.partitions[0])
+            del setup.partitions[0].batches[-1]
+            setup.lead()
+            await wait_all_tasks_blocked()
+            assert setup.ask("get", "x") == ("1", 0)
+
+        running(main)
+
     def test_loading_that_waits_for_replicas_ends_at_once(self):
         """Nobody wakes the watchers of a partition that became a follower."""
 
