@@ -249,9 +249,9 @@ class MemoryStore:
     async def next_event(self) -> StoreEvent:
         """Return what is new."""
         while True:
+            await trio.lowlevel.checkpoint_if_cancelled()  # none is taken and lost
             event = self._take_event()
             if event is not None:
-                await trio.lowlevel.checkpoint_if_cancelled()
                 return event
             await self._ensemble.wait()
 

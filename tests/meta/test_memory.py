@@ -22,7 +22,12 @@ from kafkalite.meta.found_logs import FoundLog
 from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.meta.memory import Ensemble
 from kafkalite.meta.runner import MetadataRunner
-from kafkalite.meta.store import BrokerIdTaken, MetadataStoreError, OutcomeUnknown
+from kafkalite.meta.store import (
+    BrokerIdTaken,
+    ControllerChanged,
+    MetadataStoreError,
+    OutcomeUnknown,
+)
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.allocate_producer_ids import (
@@ -480,3 +485,17 @@ def test_runs_are_the_same_each_time():
         return seen
 
     assert trace() == trace()
+
+
+def test_an_event_is_not_lost_to_who_stopped_waiting():
+    async def main():
+        ensemble = Ensemble()
+        store = ensemble.store()
+        await store.open()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await store.next_event()
+        with trio.fail_after(1):
+            assert isinstance(await store.next_event(), ControllerChanged)
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
