@@ -264,11 +264,14 @@ class Leader:
     ) -> bool:
         """Take over the partition's state from the metadata, in which this broker still leads.
 
-        A later leader epoch begins another reign at the log end; followers keep what they have.
+        A later leader epoch begins another reign at the log end. Followers keep what they have, but
+        for where somebody else may have led in between, and had them cut it off.
         """
         self._now_ms = max(self._now_ms, now_ms)
         if leader_epoch < self.leader_epoch or partition_epoch < self.partition_epoch:
             return False  # an answer of the controller was faster
+        if leader_epoch > self.leader_epoch + 1:
+            self.replicas, self.followers = (), {}
         self._place(replicas)
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch

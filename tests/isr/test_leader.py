@@ -359,6 +359,16 @@ class TestStates:
         leader.on_state(replicas=(1, 2, 3), isr=(1, 2), leader_epoch=5, partition_epoch=7, now_ms=0)
         assert isinstance(leader.state, PendingExpand)
 
+    def test_what_followers_have_is_unknown_after_a_reign_that_was_missed(self):
+        """They may have been cut to the log of whoever led in epoch 6."""
+        leader = make_leader(isr=(1, 2, 3))
+        fetch(leader, 3, 10)
+        leader.on_state(
+            replicas=(1, 2, 3), isr=(1, 2, 3), leader_epoch=7, partition_epoch=9, now_ms=0
+        )
+        assert not fetch(leader, 2, 10)
+        assert leader.high_watermark == 4
+
     def test_next_reign_begins_at_the_log_end_and_keeps_progress(self):
         leader = make_leader()
         fetch(leader, 2, 10)
