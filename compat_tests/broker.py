@@ -1,7 +1,8 @@
 """The broker that the suite runs against, as a process of its own.
 
 ``KAFKALITE_COMPAT_BOOTSTRAP=HOST:PORT`` names a running broker instead;
-``KAFKALITE_COMPAT_BROKER=apache`` (or ``apache-3.9.2``) starts Apache Kafka, the oracle.
+``KAFKALITE_COMPAT_BROKER=apache`` (or ``apache-3.9.2``) starts Apache Kafka, the oracle, and
+``KAFKALITE_COMPAT_BROKER=cluster`` three brokers of this project, where everything is replicated.
 """
 
 from __future__ import annotations
@@ -18,15 +19,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker
+from kafkalite.testing import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+CLUSTER = "cluster"
 
 _READY = re.compile(r"kafkalite ready: bootstrap=(\S+) ")
 
 
 def is_kafkalite() -> bool:
     """Tell whether the broker under test is this project's own."""
+    kind = os.environ.get("KAFKALITE_COMPAT_BROKER", "")
+    return not os.environ.get("KAFKALITE_COMPAT_BOOTSTRAP") and kind in ("", "kafkalite", CLUSTER)
+
+
+def is_default() -> bool:
+    """Tell whether it is what the compatibility matrix is made from: one broker of this project."""
     names = ("KAFKALITE_COMPAT_BOOTSTRAP", "KAFKALITE_COMPAT_BROKER")
     return not any(os.environ.get(name) for name in names)
 
@@ -42,6 +52,10 @@ def compat_broker() -> Iterator[str]:
         version = kind.removeprefix("apache").removeprefix("-") or KAFKA_4
         with ApacheBroker(version) as broker:
             yield broker.bootstrap
+    elif kind == CLUSTER:
+        # Its defaults are those of the broker below.
+        with Cluster(3, config={"kafkalite.profile": "dev"}, links=False) as cluster:
+            yield cluster.bootstrap
     else:
         with KafkaliteBroker() as broker:
             yield broker.bootstrap

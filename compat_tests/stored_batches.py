@@ -6,11 +6,13 @@ nor the broker's own code is what tells whether a batch was stored as the client
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 from dataclasses import dataclass
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_NOT_LEADER_OR_FOLLOWER = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,18 @@ class StoredBatch:
 
 def stored_batches(bootstrap: str, topic: str, partition: int = 0) -> list[StoredBatch]:
     """Return the headers of all batches of a partition, from its first offset on."""
-    host, _, port = bootstrap.rpartition(":")
+    for address in bootstrap.split(","):
+        with contextlib.suppress(NotLeaderError):
+            return _stored_batches(address, topic, partition)
+    raise AssertionError(f"no broker of {bootstrap} leads {topic}-{partition}")
+
+
+class NotLeaderError(Exception):
+    """Another broker leads the partition."""
+
+
+def _stored_batches(address: str, topic: str, partition: int) -> list[StoredBatch]:
+    host, _, port = address.rpartition(":")
     batches: list[StoredBatch] = []
     with socket.create_connection((host, int(port)), timeout=20) as connection:
         offset = 0
@@ -56,6 +69,8 @@ def _fetch(connection: socket.socket, topic: str, partition: int, offset: int) -
     # Correlation id, throttle time, one topic, its name, one partition, its index.
     position = 4 + 4 + 4 + 2 + len(name) + 4 + 4
     error, high_watermark, _, aborted = struct.unpack_from(">hqqi", answer, position)
+    if error == _NOT_LEADER_OR_FOLLOWER:
+        raise NotLeaderError
     assert error == 0, f"Fetch answered error {error} at offset {offset}"
     position += 22 + 16 * max(aborted, 0)
     (length,) = struct.unpack_from(">i", answer, position)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,14 +16,14 @@ import (
 )
 
 var (
-	bootstrap string
+	bootstrap []string
 	members   = map[string]*member{}
 	client    *kafka.Client
 )
 
 func main() {
-	bootstrap = os.Args[1]
-	client = &kafka.Client{Addr: kafka.TCP(bootstrap), Timeout: 30 * time.Second}
+	bootstrap = strings.Split(os.Args[1], ",")
+	client = &kafka.Client{Addr: kafka.TCP(bootstrap...), Timeout: 30 * time.Second}
 	serve(map[string]Operation{
 		"info": info, "produce": produce, "consume": consume,
 		"member_open": memberOpen, "member_commit": memberCommit, "member_close": memberClose,
@@ -90,7 +91,7 @@ func produce(request *Request) (any, error) {
 	transport := &kafka.Transport{}
 	defer transport.CloseIdleConnections()
 	writer := &kafka.Writer{
-		Addr: kafka.TCP(bootstrap), Topic: request.Topic, RequiredAcks: acks[request.Acks],
+		Addr: kafka.TCP(bootstrap...), Topic: request.Topic, RequiredAcks: acks[request.Acks],
 		Compression: codecs[codecOr(request)], BatchTimeout: 20 * time.Millisecond, BatchSize: 1000,
 		BatchBytes: int64(numberOr(request.MaxRequestBytes, 1048576)), AllowAutoTopicCreation: true,
 		MaxAttempts: 4, WriteBackoffMin: 20 * time.Millisecond, WriteBackoffMax: 200 * time.Millisecond, Transport: transport,
@@ -154,7 +155,7 @@ func recordOf(message kafka.Message) Record {
 
 func readerOf(topic string, partition int, maxBytes int) *kafka.Reader {
 	return kafka.NewReader(kafka.ReaderConfig{
-		Brokers: []string{bootstrap}, Topic: topic, Partition: partition, MinBytes: 1,
+		Brokers: bootstrap, Topic: topic, Partition: partition, MinBytes: 1,
 		MaxBytes: numberOr(maxBytes, 10e6), MaxWait: 100 * time.Millisecond, MaxAttempts: 3,
 		ReadBackoffMin: 10 * time.Millisecond, ReadBackoffMax: 100 * time.Millisecond,
 		ErrorLogger: kafka.LoggerFunc(func(text string, values ...any) { fmt.Fprintf(os.Stderr, text+"\n", values...) }),
@@ -230,7 +231,7 @@ func memberOpen(request *Request) (any, error) {
 		start = kafka.LastOffset
 	}
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: request.Group, Brokers: []string{bootstrap}, Topics: request.Topics, StartOffset: start,
+		ID: request.Group, Brokers: bootstrap, Topics: request.Topics, StartOffset: start,
 		Dialer:            &kafka.Dialer{ClientID: request.Member, Timeout: 10 * time.Second},
 		GroupBalancers:    []kafka.GroupBalancer{balancers[request.Assignor]},
 		HeartbeatInterval: 200 * time.Millisecond, JoinGroupBackoff: 200 * time.Millisecond,
@@ -370,7 +371,7 @@ func deleteTopic(request *Request) (any, error) {
 func metadata(topics ...string) (*kafka.MetadataResponse, error) {
 	transport := &kafka.Transport{}
 	defer transport.CloseIdleConnections()
-	fresh := &kafka.Client{Addr: kafka.TCP(bootstrap), Timeout: 30 * time.Second, Transport: transport}
+	fresh := &kafka.Client{Addr: kafka.TCP(bootstrap...), Timeout: 30 * time.Second, Transport: transport}
 	return fresh.Metadata(context.Background(), &kafka.MetadataRequest{Topics: topics})
 }
 

@@ -33,7 +33,7 @@ const CODECS = {
 const bootstrap = process.argv[2]
 // The default of 300 ms before the first retry would be most of the suite's time.
 const kafka = new Kafka({
-  brokers: [bootstrap],
+  brokers: bootstrap.split(","),
   logLevel: logLevel.WARN,
   logCreator: () => entry => process.stderr.write(JSON.stringify(entry.log) + '\n'),
   retry: { initialRetryTime: 50, maxRetryTime: 400, retries: 8 },

@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 var (
-	bootstrap string
+	bootstrap []string
 	members   = map[string]*member{}
 	adminOnce sync.Once
 	adminOf   sarama.ClusterAdmin
@@ -23,7 +24,7 @@ var (
 )
 
 func main() {
-	bootstrap = os.Args[1]
+	bootstrap = strings.Split(os.Args[1], ",")
 	sarama.Logger = log.New(os.Stderr, "", log.LstdFlags)
 	serve(map[string]Operation{
 		"info": info, "produce": produce, "consume": consume,
@@ -77,7 +78,7 @@ func baseConfig() *sarama.Config {
 func admin() sarama.ClusterAdmin {
 	adminOnce.Do(func() {
 		var err error
-		clientOf, err = sarama.NewClient([]string{bootstrap}, baseConfig())
+		clientOf, err = sarama.NewClient(bootstrap, baseConfig())
 		if err != nil {
 			panic(err)
 		}
@@ -122,7 +123,7 @@ func produce(request *Request) (any, error) {
 		config.Producer.Idempotent = true
 		config.Net.MaxOpenRequests = 1
 	}
-	producer, err := sarama.NewAsyncProducer([]string{bootstrap}, config)
+	producer, err := sarama.NewAsyncProducer(bootstrap, config)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +183,7 @@ func consume(request *Request) (any, error) {
 	if request.MaxPartitionBytes != 0 {
 		config.Consumer.Fetch.Default = int32(request.MaxPartitionBytes)
 	}
-	client, err := sarama.NewClient([]string{bootstrap}, config)
+	client, err := sarama.NewClient(bootstrap, config)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +281,7 @@ func memberOpen(request *Request) (any, error) {
 	}
 	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{strategies[request.Assignor]}
 	config.Consumer.Group.InstanceId = request.InstanceID
-	group, err := sarama.NewConsumerGroup([]string{bootstrap}, request.Group, config)
+	group, err := sarama.NewConsumerGroup(bootstrap, request.Group, config)
 	if err != nil {
 		return nil, err
 	}

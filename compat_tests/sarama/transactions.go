@@ -32,7 +32,7 @@ func txnOpen(request *Request) (any, error) {
 	config.Producer.Transaction.Timeout = time.Duration(numberOr(request.TimeoutMs, 60000)) * time.Millisecond
 	config.Producer.Transaction.Retry.Backoff = 20 * time.Millisecond
 	config.Producer.Transaction.Retry.Max = 100
-	producer, err := sarama.NewAsyncProducer([]string{bootstrap}, config)
+	producer, err := sarama.NewAsyncProducer(bootstrap, config)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func txnTransform(request *Request) (any, error) {
 	config.Metadata.Retry.Max = 100
 	config.Consumer.Offsets.AutoCommit.Enable = false
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
-	group, err := sarama.NewConsumerGroup([]string{bootstrap}, request.Group, config)
+	group, err := sarama.NewConsumerGroup(bootstrap, request.Group, config)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func readUntil(request *Request) (any, error) {
 	if request.Isolation == "read_committed" {
 		config.Consumer.IsolationLevel = sarama.ReadCommitted
 	}
-	consumer, err := sarama.NewConsumer([]string{bootstrap}, config)
+	consumer, err := sarama.NewConsumer(bootstrap, config)
 	if err != nil {
 		return nil, err
 	}

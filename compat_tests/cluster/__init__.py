@@ -1,0 +1,1 @@
+"""Apache Kafka's tools and real clients against three brokers that replicate, and fail."""
