@@ -108,7 +108,7 @@ class ConnectionServer:
             ) from error
 
     async def _serve(self, listener: "Listener", transport: "Transport") -> None:
-        if not self._admits(transport.peer_address[0]):
+        if not self._admits(transport.peer_address[0], listener):
             logger.warning("refusing %s:%d: too many connections", *transport.peer_address)
             transport.close()
             return
@@ -136,9 +136,13 @@ class ConnectionServer:
             finally:
                 del self._open[connection_id]
 
-    def _admits(self, host: str) -> bool:
+    def _admits(self, host: str, listener: "Listener") -> bool:
         config = self._services.config
-        if len(self._open) >= config.int("max.connections"):
+        # Clients cannot keep out brokers that have a listener of their own, as in Kafka (KIP-402).
+        is_protected = listener.is_inter_broker and not all(
+            each.is_inter_broker for each in self.acceptors
+        )
+        if len(self._open) >= config.int("max.connections") and not is_protected:
             return False
         overrides = config.str("max.connections.per.ip.overrides")
         per_host = _limits_by_host(overrides).get(host, config.int("max.connections.per.ip"))

@@ -1,6 +1,7 @@
 """Sockets that clients connect to: which ports, how many clients, and for how long."""
 
 import socket
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -191,25 +192,35 @@ class TestLimits:
                 await stream.aclose()
             nursery.cancel_scope.cancel()
 
+    async def test_brokers_with_a_listener_of_their_own_are_not_kept_out(self, make_server):
+        """KIP-402."""
+        server = make_server(**{"max.connections": 0})
+        inside, outside = listener(name="IN"), replace(listener(), is_inter_broker=False)
+        await server.bind([inside])
+        assert not server._admits("10.0.0.1", inside)
+        await server.bind([outside])
+        assert server._admits("10.0.0.1", inside)
+        assert not server._admits("10.0.0.1", outside)
+
     async def test_connections_from_elsewhere_do_not_count_for_an_address(self, make_server):
         server = make_server(**{"max.connections.per.ip": 1})
         server._open = dict.fromkeys(range(1_000, 1_005), (None, "10.0.0.1", None))
-        assert server._admits("10.0.0.2")
-        assert not server._admits("10.0.0.1")
+        assert server._admits("10.0.0.2", listener())
+        assert not server._admits("10.0.0.1", listener())
 
     async def test_addresses_may_have_limits_of_their_own(self, make_server):
         overrides = "10.0.0.1:1, ::1:0"
         server = make_server(**{"max.connections.per.ip.overrides": overrides})
         server._open = {1: (None, "10.0.0.1", None)}
-        assert not server._admits("10.0.0.1")
-        assert not server._admits("::1")
-        assert server._admits("10.0.0.2")
+        assert not server._admits("10.0.0.1", listener())
+        assert not server._admits("::1", listener())
+        assert server._admits("10.0.0.2", listener())
 
     async def test_limits_may_change_while_it_runs(self, make_server):
         server = make_server(**{"max.connections": 0})
-        assert not server._admits("10.0.0.1")
+        assert not server._admits("10.0.0.1", listener())
         server._services.config.values["max.connections"] = 1
-        assert server._admits("10.0.0.1")
+        assert server._admits("10.0.0.1", listener())
 
 
 class TestIdleConnections:
