@@ -50,7 +50,7 @@ class Tail:
         self.updates: dict[str, Updates] = {topic: {} for topic in topics}
         #: (topic, partition, offset, value), as they came.
         self.records: list[tuple[str, int, int, str]] = []
-        #: Where it found the end of a partition, markers included, when it last came to it.
+        #: Where it found the end of a partition, markers included; not while there is more.
         self.ends: dict[tuple[str, int], int] = {}
         self._next_offsets: dict[tuple[str, int], int] = {}
 
@@ -78,6 +78,7 @@ class Tail:
             for message in self._consumer.consume(1000, timeout=0.1):
                 error = message.error()
                 if error is None:
+                    self.ends.pop((message.topic(), message.partition()), None)
                     self._take(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     self.ends[message.topic(), message.partition()] = message.offset()
