@@ -30,7 +30,7 @@ CORES = {
     "meta/placement", "meta/election", "meta/adoption", "meta/brokers", "meta/partitions",
     "meta/reassign", "meta/znodes", "meta/transactions",
     "api/fetch_session", "isr/state", "isr/leader", "isr/follower", "isr/waiters",
-    "isr/reading", "isr/throttle",
+    "isr/reading", "isr/throttle", "isr/offline",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""

@@ -25,10 +25,13 @@ from kafkalite.wire.messages.alter_partition import (
 
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
+    from kafkalite.isr.offline import OfflineReplica
     from kafkalite.isr.partition import Partition
     from kafkalite.isr.replicas import ReplicaManager
     from kafkalite.isr.state import Proposal
     from kafkalite.meta.peers import ControllerChannel
+
+    Proposals = Sequence[tuple[Partition | OfflineReplica, Proposal]]
 
 logger = logging.getLogger("kafkalite.isr")
 
@@ -103,7 +106,7 @@ class IsrKeeper:
             await trio.sleep(pause_ms / 1_000)
             pause_ms = min(2 * pause_ms, RETRY_MS_MAX)
 
-    async def _propose(self, proposals: "Sequence[tuple[Partition, Proposal]]") -> bool:
+    async def _propose(self, proposals: "Proposals") -> bool:
         """Ask for some changes, and pass on the answers; False if any is to be asked again."""
         try:
             response = await self._channel.request(
@@ -122,13 +125,17 @@ class IsrKeeper:
         results = _results(response)
         is_done = True
         for partition, proposal in proposals:
-            key = (partition.log.topic_id, partition.topic_partition.partition)
+            key = (partition.topic_id, partition.topic_partition.partition)
             answer = _answer(results.get(key))
+            partition.on_isr_answer(proposal, answer)
             if isinstance(answer, ErrorCode):
                 name = partition.topic_partition
-                logger.info("%s: ISR %s was refused: %s", name, proposal.isr, answer.name)
+                isr = [member.broker_id for member in proposal.isr]
+                if answer is ErrorCode.NEW_LEADER_ELECTED and self._replicas.broker_id not in isr:
+                    logger.warning("%s cannot be written here, so another broker leads it", name)
+                    continue
+                logger.info("%s: ISR %s was refused: %s", name, isr, answer.name)
                 is_done = False
-            partition.on_isr_answer(proposal, answer)
         return is_done
 
     # --- In the course of time -------------------------------------------------------------------
@@ -145,12 +152,10 @@ class IsrKeeper:
             self._replicas.write_high_watermarks()
 
 
-def _request(
-    broker_id: int, broker_epoch: int, proposals: "Sequence[tuple[Partition, Proposal]]"
-) -> AlterPartitionRequest:
+def _request(broker_id: int, broker_epoch: int, proposals: "Proposals") -> AlterPartitionRequest:
     topics: dict[UUID, AlterPartitionTopic] = {}
     for partition, proposal in proposals:
-        topic_id = partition.log.topic_id
+        topic_id = partition.topic_id
         topic = topics.setdefault(topic_id, AlterPartitionTopic(topic_id=topic_id, partitions=[]))
         topic.partitions.append(
             AlterPartitionData(

@@ -291,6 +291,12 @@ class _Source:
                 if not core.is_paused:
                     rest_ms = min(rest_ms, max(1, core.due_ms - now_ms))
                 continue
+            try:
+                partition.check_writable()
+            except KafkaError as error:
+                self._on_failure(followed, error)
+                rest_ms = min(rest_ms, max(1, core.due_ms - now_ms))
+                continue
             if is_throttled and self._throttle.applies_to(followed):
                 rest_ms = min(rest_ms, THROTTLE_CHECK_MS)
                 continue
@@ -489,6 +495,7 @@ class _Source:
             followed.core.pause()
             logger.error("%s is not copied any more: %s", name, error)
             return
+        is_known = followed.core.is_failing or code in PASSING_ERRORS
         followed.core.on_failure(self._clock.monotonic_ms())
-        level = logging.DEBUG if code in PASSING_ERRORS else logging.ERROR
+        level = logging.DEBUG if is_known else logging.ERROR
         logger.log(level, "%s cannot be copied now: %s", name, error)

@@ -108,6 +108,11 @@ class Follower:
         """Whether it had everything committed when it last heard; such ones are not throttled."""
         return self.lag == 0
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last thing it tried failed."""
+        return self._failures > 0
+
     def may_fetch(self, now_ms: int) -> bool:
         """Tell whether it takes part in the next fetch."""
         return not self.is_paused and now_ms >= self.due_ms

@@ -12,6 +12,7 @@ from kafkalite.isr.waiters import Waiter, Waiters
 from kafkalite.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from kafkalite.isr.offline import OfflineReplica
     from kafkalite.isr.partition import Partition
     from kafkalite.isr.state import Proposal
 
@@ -26,7 +27,7 @@ def _all_are_alive(broker_id: int) -> bool:
     return True
 
 
-def _nobody_asks(partition: "Partition") -> None:
+def _nobody_asks(partition: "Partition | OfflineReplica") -> None:
     del partition
 
 
@@ -46,7 +47,7 @@ class Replication:
     lag_ms_max: int = 30_000
     is_eligible: IsEligible = _all_are_eligible
     is_alive: Callable[[int], bool] = _all_are_alive
-    on_proposal: "Callable[[Partition], object]" = _nobody_asks
+    on_proposal: "Callable[[Partition | OfflineReplica], object]" = _nobody_asks
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

@@ -96,6 +96,8 @@ class Partition(Replica):
             self._lead_others(state, now_ms)
         if state.leader_epoch != self.leader_epoch or isinstance(role, Following):
             self.begin_epoch(state.leader_epoch)
+        if self.log.failure is not None:
+            self.resign()
 
     def become_follower(self, state: "PartitionImage") -> None:
         """Follow the leader that `state` names, or none; acknowledgements cannot be given now."""
@@ -198,9 +200,14 @@ class Partition(Replica):
             if origin is AppendOrigin.CLIENT:
                 self.log.put_off(iterate_batches(records), ErrorCode.NOT_ENOUGH_REPLICAS)
             role.core.check_enough_replicas()
-        info = self.log.append_as_leader(
-            records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
-        )
+        try:
+            info = self.log.append_as_leader(
+                records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
+            )
+        except KafkaError as error:
+            if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+                self.resign()
+            raise
         if not info.duplicate:
             moved = role.core.on_append(self.log.log_end_offset)
             if self._append_watchers:
@@ -268,9 +275,19 @@ class Partition(Replica):
         """Look for followers that lag, and end who waits for too long; `now_ms` is monotonic."""
         role = self._role
         if isinstance(role, Leading):
+            if self.log.failure is not None:
+                role.core.resign()
             moved = role.core.on_tick(now_ms)
             end_all(role.waiters.on_time(now_ms))
             self._settle(role, moved=moved)
+
+    def resign(self) -> None:
+        """Have another in-sync replica lead, since this log cannot be written (rule I185)."""
+        role = self._role
+        if isinstance(role, Leading):
+            self._is_unwritable = True
+            role.core.resign()
+            self._settle(role, moved=False)
 
     def take_proposal(self) -> "Proposal | None":
         """Return the change of the ISR that is to be asked for, once; None if there is none."""
@@ -301,6 +318,19 @@ class Partition(Replica):
             self._replication.on_proposal(self)
 
     # --- Following -------------------------------------------------------------------------------
+
+    def check_writable(self) -> None:
+        """Refuse to follow while the log cannot be written that this broker resigned for.
+
+        It may have all that there is, and be let into the ISR for it; what comes next would then
+        wait until it is put out again.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        if self._is_unwritable:
+            self.log.check_writable()
+            self._is_unwritable = False
 
     def fetch_position(self) -> tuple[int, int, int, int]:
         """Return what the next fetch says: (offset, epoch of the last record, leader epoch, start).

@@ -23,6 +23,8 @@ from kafkalite.log.region import EMPTY_REGION
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafkalite.log.log import Log
     from kafkalite.types import TopicPartition
 
@@ -45,6 +47,7 @@ class Replica:
 
     __slots__ = (
         "_append_watchers",
+        "_is_unwritable",
         "_replication",
         "_role",
         "_undecided_end",
@@ -65,10 +68,16 @@ class Replica:
         # Transactions that end below this were decided before the broker started, perhaps by
         # markers that are not replicated: where those began is not remembered.
         self._undecided_end = 0
+        self._is_unwritable = False
         self._watchers: dict[Watcher, None] = {}
         self._append_watchers: dict[Watcher, None] = {}
 
     # --- What is so ------------------------------------------------------------------------------
+
+    @property
+    def topic_id(self) -> "UUID":
+        """Of the topic's present incarnation."""
+        return self.log.topic_id
 
     @property
     def is_leader(self) -> bool:

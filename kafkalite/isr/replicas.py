@@ -7,6 +7,7 @@ from uuid import UUID
 
 from kafkalite.isr.following import NO_LEADER, not_leader
 from kafkalite.isr.leading import Replication
+from kafkalite.isr.offline import OfflineReplica
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.throttle import RateWindow, throttled_brokers
 from kafkalite.meta.changes import (
@@ -26,6 +27,7 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
     from kafkalite.isr.state import Proposal
+    from kafkalite.log.files import LogFiles
     from kafkalite.log.log import Log
     from kafkalite.log.manager import LogManager
     from kafkalite.meta.image import Change, Image, TopicImage
@@ -52,13 +54,13 @@ class ReplicaManager:
         """Those led here."""
         self._hosted: dict[tuple[str, int], Partition] = {}
         self._by_topic: dict[str, dict[int, Partition]] = {}
-        self._offline: dict[tuple[str, int], KafkaError] = {}
-        """Partitions placed here whose log cannot be opened, with what their clients are told."""
+        self._offline: dict[tuple[str, int], OfflineReplica] = {}
+        """Partitions placed here whose log cannot be opened."""
         self._names: dict[UUID, str] = {}
         self._ids: dict[str, UUID] = {}
         self._high_watermarks: Mapping[TopicPartition, int] = {}
         """As they were written last."""
-        self._proposing: dict[tuple[str, int], Partition] = {}
+        self._proposing: dict[tuple[str, int], Partition | OfflineReplica] = {}
         self._following_listeners: list[Listener] = []
         self._proposal_listeners: list[Listener] = []
         self._following_moved = False
@@ -77,6 +79,7 @@ class ReplicaManager:
             on_proposal=self._on_proposal,
         )
         logs.bounds = self._bounds
+        logs.on_failed = self._on_failed
 
     # --- Finding ---------------------------------------------------------------------------------
 
@@ -155,7 +158,7 @@ class ReplicaManager:
         offline = self._offline.get((topic, index))
         if offline is not None:
             # Another one each time: an exception keeps the frames of all who raised it.
-            return KafkaError(offline.code, offline.message)
+            return KafkaError(offline.error.code, offline.error.message)
         state = None if self._image is None else self._image.partition(topic, index)
         if state is not None:
             return not_leader(f"{topic}-{index}", state.leader)
@@ -189,17 +192,25 @@ class ReplicaManager:
         self._proposal_listeners.append(listener)
         return lambda: self._proposal_listeners.remove(listener)
 
-    def take_proposals(self) -> "list[tuple[Partition, Proposal]]":
+    def take_proposals(self) -> "list[tuple[Partition | OfflineReplica, Proposal]]":
         """Return the changes of ISRs that are to be asked of the controller, each once."""
         proposing, self._proposing = self._proposing, {}
         taken = [(partition, partition.take_proposal()) for partition in proposing.values()]
         return [(partition, proposal) for partition, proposal in taken if proposal is not None]
 
     def tick(self) -> None:
-        """Look for lagging followers of all partitions; due each half replica.lag.time.max.ms."""
+        """Look for lagging followers of all partitions; due each half replica.lag.time.max.ms.
+
+        And whether a log can be opened by now that could not be: its disk may have been full.
+        """
         now_ms = self._clock.monotonic_ms()
         for partition in list(self._partitions.values()):
             partition.tick(now_ms)
+        for name, index in list(self._offline):
+            topic = None if self._image is None else self._image.topics.get(name)
+            if topic is not None and index < len(topic.partitions):
+                self._take_up(topic, (index,))
+        self._tell_followers()
 
     def write_high_watermarks(self) -> None:
         """Write `replication-offset-checkpoint`, unless it is up to date (rule I169).
@@ -220,11 +231,16 @@ class ReplicaManager:
         else:
             self._high_watermarks = offsets
 
-    def _on_proposal(self, partition: Partition) -> None:
+    def _on_proposal(self, partition: Partition | OfflineReplica) -> None:
         if partition.topic_partition not in self._proposing:
             self._proposing[partition.topic_partition] = partition
             for listener in list(self._proposal_listeners):
                 listener()
+
+    def _on_failed(self, log: "LogFiles") -> None:
+        partition = self._hosted.get(log.topic_partition)
+        if partition is not None and partition.log is log:
+            partition.resign()
 
     def _is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
         broker = None if self._image is None else self._image.brokers.get(broker_id)
@@ -345,10 +361,17 @@ class ReplicaManager:
             )
         except KafkaError as error:
             # The partition stays without a log: its clients hear of it, the others go on.
-            logger.error("%s cannot be served: %s", topic_partition, error)
-            self._offline[topic_partition] = error
+            offline = self._offline.get(topic_partition)
+            if offline is None:
+                logger.error("%s cannot be served: %s", topic_partition, error)
+                offline = OfflineReplica(topic_partition, topic.topic_id, self._replication, error)
+                self._offline[topic_partition] = offline
+            offline.on_state(state, error, self._clock.monotonic_ms())
+            if offline.has_proposal:
+                self._on_proposal(offline)
             return None
-        self._offline.pop(topic_partition, None)
+        if self._offline.pop(topic_partition, None) is not None:
+            self._proposing.pop(topic_partition, None)
         log.update_config(config)
         if log.topic_id == ZERO_UUID:  # its file was torn, or is older than topic IDs
             try:

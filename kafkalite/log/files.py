@@ -161,6 +161,19 @@ class LogFiles:
             self._epochs_unwritten = False
             self._epochs_unsynced = True
 
+    def check_writable(self) -> None:
+        """Write something small, to find out whether the disk takes anything.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        self._check_online()
+        self._epochs_unwritten = True
+        try:
+            self._write_epochs()
+        except OSError as error:
+            raise self._storage_error("write", error) from error
+
     # --- Rolling ---------------------------------------------------------------------------------
 
     def roll(self) -> None:
@@ -278,7 +291,9 @@ class LogFiles:
         end_offset = self.log_end_offset
         if self.epochs.truncate_from_end(end_offset):
             self._epochs_unwritten = True
-        self._write_epochs()
+        # A full disk takes them with the next append at the latest; a start cuts them, too.
+        with suppress(OSError):
+            self._write_epochs()
         self._snapshots.remove_after(end_offset)
         restore(self._snapshots, self.producers, self.segments, end_offset)
         if self.log_start_offset > end_offset:
@@ -558,6 +573,8 @@ class LogFiles:
         """Return what to answer. Bytes that could not be cut off again make the log offline."""
         if isinstance(error, TornFile):
             self.failure = f"{self.segments.active.path(LOG_SUFFIX)} is torn: {error}"
+        if self.failure is not None:
+            self._listener.on_failed(self)
         return KafkaError(
             ErrorCode.KAFKA_STORAGE_ERROR,
             f"{self.topic_partition} in {self.directory}: {action} failed: {error}",

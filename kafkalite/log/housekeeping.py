@@ -87,12 +87,17 @@ def _single_replica_bounds(log: "Log") -> tuple[int, int]:
     return log.log_end_offset, log.log_end_offset if unstable is None else unstable
 
 
+def _note_nothing(log: "LogFiles") -> None:
+    del log
+
+
 class Housekeeping:
     """Listens to the logs of a manager, and does later what they note.
 
     Attributes:
         settings: may be replaced while it runs.
         bounds: gives (high watermark, last stable offset) of a log.
+        failed: called with a log that went offline.
     """
 
     def __init__(
@@ -100,6 +105,7 @@ class Housekeeping:
     ) -> None:
         self.settings = settings
         self.bounds: Callable[[Log], tuple[int, int]] = _single_replica_bounds
+        self.failed: Callable[[LogFiles], object] = _note_nothing
         self._manager = manager
         self._disk = disk
         self._clock = clock
@@ -163,6 +169,10 @@ class Housekeeping:
         """Remove the files in a while; who still sends them holds them open."""
         for segment in segments:
             self._remove_later(segment.remove, log.config.file_delete_delay_ms)
+
+    def on_failed(self, log: "LogFiles") -> None:
+        """Tell who serves the log, at once."""
+        self.failed(log)
 
     def remove_later(self, paths: Sequence[str], *, delay_ms: int) -> None:
         """Remove files or directories in a while."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.log.cleaner import CleaningStatistics
     from kafkalite.log.disk import Disk
+    from kafkalite.log.files import LogFiles
     from kafkalite.log_config import LogConfig
 
 __all__ = ["HousekeepingSettings", "LogDirectoryError", "LogManager"]
@@ -388,6 +389,15 @@ class LogManager:
     @bounds.setter
     def bounds(self, bounds: "Callable[[Log], tuple[int, int]]") -> None:
         self._keeper.bounds = bounds
+
+    @property
+    def on_failed(self) -> "Callable[[LogFiles], object]":
+        """Called with each log that goes offline, in the midst of what failed."""
+        return self._keeper.failed
+
+    @on_failed.setter
+    def on_failed(self, on_failed: "Callable[[LogFiles], object]") -> None:
+        self._keeper.failed = on_failed
 
     async def housekeeping(self) -> None:
         """Keep house (retention, compaction, flushes, checkpoints, removals) until cancelled."""

@@ -36,6 +36,10 @@ class LogListener(Protocol):
         """These were renamed to `.deleted`; their files can go in `file.delete.delay.ms`."""
         ...
 
+    def on_failed(self, log: "LogFiles") -> None:
+        """`failure` is set: the log is offline until the broker starts again."""
+        ...
+
 
 @dataclass(slots=True, kw_only=True)
 class LogState:

@@ -47,6 +47,9 @@ class NotingListener:
         self.notes.append("removed")
         self.removed += segments
 
+    def on_failed(self, log):
+        self.notes.append("failed")
+
 
 def batch(*values, timestamp=NOW_MS, timestamps=None, keys=None, **options):
     """Return a batch with a record per value; values are strings or ints (bytes of a value)."""
