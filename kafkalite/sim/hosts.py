@@ -13,8 +13,11 @@ from kafkalite.server.broker import Broker
 from kafkalite.sim.disk import SimDisk
 from kafkalite.sim.network import Fabric, HostNetwork
 from kafkalite.sim.runtime import SimClock
+from kafkalite.wire.errors import ErrorCode, KafkaError
 
 PORT: Final = 9092
+_PASSING: Final = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER)
+
 RESTART_S: Final = 0.5
 """After so long a broker that could not start tries again, as a supervisor would have it."""
 
@@ -130,7 +133,8 @@ class Host:
                     await nursery.start(broker.run)
                     self.broker = broker
         except BaseException as error:
-            if not network.is_dead and not _is_refusal(error):
+            has_served = self.broker is broker
+            if not network.is_dead and not _is_refusal(error, has_served=has_served):
                 self._on_failure(error)
             if _has_cancellation(error):
                 raise
@@ -164,10 +168,15 @@ class Host:
         await self._stopped.wait()
 
 
-def _is_refusal(error: BaseException) -> bool:
-    """Tell whether a broker gave up for a reason that passes: the store is not reached."""
+def _is_refusal(error: BaseException, *, has_served: bool) -> bool:
+    """Tell whether a broker gave up for a reason that passes.
+
+    The store is not reached, or (at a start) the disk is full.
+    """
     if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_refusal, error.exceptions))
+        return all(_is_refusal(each, has_served=has_served) for each in error.exceptions)
+    if isinstance(error, KafkaError):
+        return not has_served and error.code in _PASSING
     return isinstance(error, MetadataStoreError | trio.Cancelled)
 
 

@@ -1,0 +1,108 @@
+"""Level 2: no seed breaks an invariant, planted bugs do, and a seed is one run in any process."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kafkalite.sim import level2
+from kafkalite.sim.faults import NO_FAULTS, Faults
+from kafkalite.sim.invariants import InvariantBroken
+from kafkalite.sim.level2 import Shape
+from kafkalite.sim.trace import Trace
+from tests.sim.test_level1 import (
+    acknowledge_before_the_high_watermark,
+    commit_what_only_the_leader_has,
+    elect_outside_the_isr,
+    truncate_to_the_high_watermark,
+)
+
+SHORT = Shape(faulty_s=10)
+LONE = Shape(brokers=1, faulty_s=10)
+SEEDS_UNTIL_CAUGHT_MAX = 60
+
+MANY_FAULTS = Faults(
+    crash=0.1,
+    power_loss=0.1,
+    partition=0.06,
+    pause=0.06,
+    session_loss=0.05,
+    controller_loss=0.06,
+    slow_link=0.03,
+    drop=0.01,
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cluster_keeps_its_promises(seed):
+    level2.run(seed, shape=SHORT)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lone_broker_keeps_its_promises(seed):
+    level2.run(seed, shape=LONE)
+
+
+def test_without_faults_everything_that_is_written_is_read():
+    outcome = level2.run(1, NO_FAULTS, shape=Shape(faulty_s=3))
+    assert outcome.faults == {}
+    assert outcome.acknowledged > 20
+    assert outcome.committed > 0
+
+
+PROGRAM = """
+from kafkalite.sim import level2
+from kafkalite.sim.level2 import Shape
+print(level2.run(5, shape=Shape(faulty_s=5)).digest)
+"""
+
+
+def test_a_seed_is_one_run_whatever_the_order_of_hashes():
+    """Also that trio's scheduler can still be seeded."""
+
+    def digest(hash_seed):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        found = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return found.stdout.strip()
+
+    assert digest("1") == digest("2") == level2.run(5, shape=Shape(faulty_s=5)).digest
+    assert level2.run(6, shape=Shape(faulty_s=5)).digest != digest("1")
+
+
+def test_a_trace_tells_what_happened():
+    trace = Trace(kept=1_000_000)
+    outcome = level2.run(2, shape=SHORT, trace=trace)
+    injected = [line for line in trace.lines if " FAULT " in line]
+    assert len(injected) == sum(outcome.faults.values())
+    assert outcome.digest == trace.digest()
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        acknowledge_before_the_high_watermark,
+        commit_what_only_the_leader_has,
+        elect_outside_the_isr,
+        truncate_to_the_high_watermark,
+    ],
+    ids=lambda bug: bug.__name__,
+)
+def test_planted_bug_is_caught(bug):
+    with bug():
+        for seed in range(SEEDS_UNTIL_CAUGHT_MAX):
+            try:
+                level2.run(seed, MANY_FAULTS, shape=SHORT)
+            except Exception as error:
+                caught = error
+                break
+        else:
+            pytest.fail(f"{SEEDS_UNTIL_CAUGHT_MAX} seeds did not notice")
+    assert isinstance(caught, InvariantBroken) or "OFFSET_OUT_OF_RANGE" in str(caught)
+    level2.run(seed, MANY_FAULTS, shape=SHORT)
