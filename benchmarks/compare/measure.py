@@ -87,7 +87,8 @@ def run_case(
             broker.forget_peak()
             cpu, busy, began = broker.cpu_seconds(), _busy_seconds(), time.perf_counter()
             sample = case.run(broker, 1.0)
-            sample.broker_cpu = sample.broker_cpu or broker.cpu_seconds() - cpu
+            # A process that was started anew has begun to count anew.
+            sample.broker_cpu = sample.broker_cpu or max(0.0, broker.cpu_seconds() - cpu)
             sample.peak_bytes = sample.peak_bytes or broker.peak_bytes()
             others = _busy_seconds() - busy - sample.broker_cpu - sample.client_cpu
             lasted = (time.perf_counter() - began) * (os.cpu_count() or 1)

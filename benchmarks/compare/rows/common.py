@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from kafkalite.wire.compression import Codec
 
 PARTITIONS = 6
 FILLED_IN_TURN = 8
+REPLICATED_SECONDS = 10
 
 
 @contextlib.contextmanager
@@ -29,10 +31,14 @@ def fresh_topic(
 
 
 def check_stored(broker: BrokerUnderTest, topic: str, partitions: int, expected: int) -> None:
-    """Fail a run of which not all records are there."""
-    if broker.tells_offsets:
-        stored = broker.end_offset(topic, partitions)
-        assert stored == expected, f"{stored} records stored, {expected} sent"
+    """Fail a run of which not all records are there; followers may be a moment behind."""
+    if not broker.tells_offsets:
+        return
+    deadline = time.monotonic() + REPLICATED_SECONDS
+    while (stored := broker.end_offset(topic, partitions)) != expected:
+        in_time = stored < expected and time.monotonic() < deadline
+        assert in_time, f"{stored} records stored, {expected} sent"
+        time.sleep(0.05)
 
 
 class Stored:
