@@ -17,14 +17,14 @@ from pathlib import Path
 
 from kafkalite.testing import Cluster
 from tests.cluster.audit import audit
-from tests.cluster.faults import Faults
+from tests.cluster.faults import WEIGHTS, Faults
 from tests.cluster.workload import PATIENCE_S, Workload
 
 
-def run_round(seed, data_dir, *, faults, gap_s):
+def run_round(seed, data_dir, *, faults, gap_s, only=None):
     """Run one round; return what was injected, what was done, and what was found."""
     with Cluster(3, data_dir=data_dir) as cluster:
-        injected = Faults(cluster, seed=seed)
+        injected = Faults(cluster, seed=seed, only=only)
         with Workload(cluster.bootstrap, seed=seed, folder=data_dir) as workload:
             workload.wait_progress(PATIENCE_S)
             for _ in range(faults):
@@ -44,6 +44,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=1_000, help="of all rounds")
     parser.add_argument("--each", type=int, default=50, help="faults of one round")
+    parser.add_argument("--only", choices=WEIGHTS, help="the one fault to inject")
     parser.add_argument("--gap", type=float, default=0.5, help="seconds between two, on average")
     parser.add_argument("--minutes", type=float, default=600, help="begin no round after this")
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
@@ -54,7 +55,9 @@ def main():
     for seed in itertools.count(options.seed):
         data_dir = tempfile.mkdtemp(prefix=f"kafkalite-soak-{seed}-")
         started = time.monotonic()
-        counts, work, found = run_round(seed, data_dir, faults=options.each, gap_s=options.gap)
+        counts, work, found = run_round(
+            seed, data_dir, faults=options.each, gap_s=options.gap, only=options.only
+        )
         injected += counts
         done += Counter(work)
         print(

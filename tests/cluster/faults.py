@@ -43,10 +43,12 @@ class Faults:
     Args:
         cluster: a running `kafkalite.testing.Cluster`.
         seed: of what happens, where and for how long.
+        only: name of the one thing that is to happen; None for all.
     """
 
-    def __init__(self, cluster, *, seed):
+    def __init__(self, cluster, *, seed, only=None):
         self.cluster = cluster
+        self._weights = WEIGHTS if only is None else {only: WEIGHTS[only]}
         self.random = random.Random(seed)
         self.counts = Counter()
         self.log = []
@@ -55,7 +57,7 @@ class Faults:
 
     def inject(self):
         """Do one thing, keep it for a while, and heal it; return its name."""
-        name = self.random.choices([*WEIGHTS], [*WEIGHTS.values()])[0]
+        name = self.random.choices([*self._weights], [*self._weights.values()])[0]
         self._note(name)
         getattr(self, "_" + name.lower().replace(" ", "_"))()
         self._note("over")
@@ -161,14 +163,17 @@ class Faults:
         self.cluster.zookeeper.restart()
 
     def _full_disk(self):
-        """Let no file of a broker grow for a while."""
+        """Let no file of a broker grow for a while; then there is room again, or another start."""
         broker = self.random.choice(self._ids)
         self._note("disk of", broker)
         pid = self.cluster.brokers[broker].pid
         before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (FILE_SIZE_WHEN_FULL, before[1]))
         self._sleep(0.2, 2.0)
-        # Logs that could not be written are offline until the broker starts again.
+        if self.random.random() < 0.5:
+            self._note("room again")
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+            return
         self.cluster.kill(broker)
         self.cluster.restart(broker)
 
