@@ -50,7 +50,7 @@ class Tail:
         self.updates: dict[str, Updates] = {topic: {} for topic in topics}
         #: (topic, partition, offset, value), as they came.
         self.records: list[tuple[str, int, int, str]] = []
-        #: Where it found the end of a partition, markers included; none once it read on from there.
+        #: Where it found the end of a partition, markers included; not while there is more.
         self.ends: dict[tuple[str, int], int] = {}
         self._next_offsets: dict[tuple[str, int], int] = {}
 
@@ -106,7 +106,6 @@ class Tail:
         place = (message.topic(), message.partition())
         assert message.offset() >= self._next_offsets.get(place, 0), f"{place} went back"
         self._next_offsets[place] = message.offset() + 1
-        self.ends.pop(place, None)
         key, value = message.key().decode(), message.value().decode()
         self.updates[message.topic()].setdefault(key, []).append(value)
         self.records.append((*place, message.offset(), value))
