@@ -21,6 +21,7 @@ from kafkalite.meta.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from kafkalite.meta.found_logs import is_stray
 from kafkalite.types import ZERO_UUID, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -316,7 +317,7 @@ class ReplicaManager:
                     if topic is not None:
                         self._take_up(topic, range(len(topic.partitions)))
                 case TopicDeleted():
-                    self._remove(change.name, change.topic_id)
+                    self._remove(change.name, change.topic_id, is_deleted=True)
                 case PartitionChanged():
                     topic = image.topics.get(change.name)
                     if topic is not None and 0 <= change.index < len(topic.partitions):
@@ -344,7 +345,7 @@ class ReplicaManager:
         self._ids[topic.name] = topic.topic_id
         for index in indexes:
             if self._broker_id not in topic.partitions[index].replicas:
-                self._drop(TopicPartition(topic.name, index))
+                self._drop(TopicPartition(topic.name, index), None)
                 continue
             partition = self._hosted.get((topic.name, index)) or self._open(topic, index)
             if partition is not None:
@@ -407,8 +408,8 @@ class ReplicaManager:
             for listener in list(self._following_listeners):
                 listener()
 
-    def _remove(self, name: str, topic_id: UUID) -> None:
-        """Forget a topic, and delete its logs."""
+    def _remove(self, name: str, topic_id: UUID, *, is_deleted: bool = False) -> None:
+        """Forget a topic, and delete its logs; those of one that was never deleted are kept."""
         self._names.pop(topic_id, None)
         if self._ids.get(name) != topic_id:
             return  # of another topic that has the name by now
@@ -416,9 +417,9 @@ class ReplicaManager:
         indexes = [*self._by_topic.get(name, ())]
         indexes += [index for topic, index in self._offline if topic == name]
         for index in indexes:
-            self._drop(TopicPartition(name, index))
+            self._drop(TopicPartition(name, index), None if is_deleted else topic_id)
 
-    def _drop(self, topic_partition: TopicPartition) -> None:
+    def _drop(self, topic_partition: TopicPartition, topic_id: UUID | None) -> None:
         """Delete a replica that does not belong here any more; nothing if there is none."""
         name, index = topic_partition
         is_offline = self._offline.pop(topic_partition, None) is not None
@@ -433,13 +434,23 @@ class ReplicaManager:
         hosted.pop(index, None)
         if not hosted:
             self._by_topic.pop(name, None)
-        self._delete(topic_partition)
+        self._delete(topic_partition, topic_id)
         if partition is not None:
             partition.close()
 
-    def _delete(self, topic_partition: TopicPartition) -> None:
+    def _delete(self, topic_partition: TopicPartition, topic_id: UUID | None) -> None:
+        """Delete a log, or keep that of a topic which is missing and never was deleted.
+
+        Args:
+            topic_partition: whose log it is.
+            topic_id: of a topic that the image does not have; None if it is known to be of no use.
+        """
+        assert self._image is not None
         try:
-            self._logs.delete(topic_partition)
+            if topic_id is not None and is_stray(topic_partition, topic_id, self._image):
+                self._logs.set_aside(topic_partition)
+            else:
+                self._logs.delete(topic_partition)
         except KafkaError as error:
             # It does not belong here all the same; its directory is dealt with at the next start.
             logger.error("%s: %s", topic_partition, error)
@@ -451,13 +462,11 @@ class ReplicaManager:
         if log is None or topic_partition in self._hosted:
             return
         if log.topic_id not in (topic.topic_id, ZERO_UUID):
-            logger.warning(
-                "%s is of topic ID %s, which is gone; deleting it", topic_partition, log.topic_id
-            )
-            self._delete(topic_partition)
+            logger.warning("%s is of topic ID %s, which is gone", topic_partition, log.topic_id)
+            self._delete(topic_partition, log.topic_id)
         elif self._broker_id not in topic.partitions[index].replicas:
             logger.warning("%s was moved to other brokers; deleting it", topic_partition)
-            self._delete(topic_partition)
+            self._delete(topic_partition, None)
 
     def _reconfigure(self, topic: "TopicImage") -> None:
         config = self._config.log_config(topic.configs)

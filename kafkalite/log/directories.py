@@ -31,7 +31,8 @@ CLEAN_STOP_FILE: Final = ".kafka_cleanshutdown"
 CLEAN_STOP: Final = b'{"version":0,"brokerEpoch":-1}'
 
 DELETE_SUFFIX: Final = "-delete"
-IGNORED_SUFFIXES: Final = ("-future", "-stray")
+STRAY_SUFFIX: Final = "-stray"
+IGNORED_SUFFIXES: Final = ("-future", STRAY_SUFFIX)
 METADATA_LOG: Final = "__cluster_metadata"
 """A KRaft broker's own log of metadata, which is no topic."""
 
@@ -62,7 +63,16 @@ def partition_of(name: str) -> TopicPartition | None:
 
 def name_for_deletion(topic_partition: TopicPartition, unique: "UUID") -> str:
     """Return the name that a deleted partition's directory has until it is gone (rule K203)."""
-    end = f"-{topic_partition.partition}.{unique.hex}{DELETE_SUFFIX}"
+    return _name_without_use(topic_partition, unique, DELETE_SUFFIX)
+
+
+def name_as_stray(topic_partition: TopicPartition, unique: "UUID") -> str:
+    """Return the name under which a directory is kept that is of no topic that is known."""
+    return _name_without_use(topic_partition, unique, STRAY_SUFFIX)
+
+
+def _name_without_use(topic_partition: TopicPartition, unique: "UUID", suffix: str) -> str:
+    end = f"-{topic_partition.partition}.{unique.hex}{suffix}"
     return topic_partition.topic[: NAME_MAX - len(end)] + end
 
 

@@ -19,7 +19,12 @@ from kafkalite.log.checkpoint import (
     read_partition_metadata,
     write_partition_metadata,
 )
-from kafkalite.log.directories import LogDirectory, LogDirectoryError, name_for_deletion
+from kafkalite.log.directories import (
+    LogDirectory,
+    LogDirectoryError,
+    name_as_stray,
+    name_for_deletion,
+)
 from kafkalite.log.housekeeping import Housekeeping, HousekeepingSettings
 from kafkalite.log.log import Log
 from kafkalite.log.recovery import open_log
@@ -319,20 +324,49 @@ class LogManager:
         home = self._homes.get(topic_partition)
         if home is None:
             return
-        log = self._logs.pop(topic_partition, None)
-        delay_ms = 0
-        if log is not None:
-            delay_ms = log.config.file_delete_delay_ms
-            log.discard()
-            self._keeper.on_closed(log)
+        log = self._give_up(topic_partition)
+        delay_ms = 0 if log is None else log.config.file_delete_delay_ms
         try:
             self._put_away(home, topic_partition, delay_ms=delay_ms)
         except OSError as error:
-            message = f"{topic_partition} cannot be deleted: {error}"
-            self.offline[topic_partition] = message
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+            raise self._stays(topic_partition, f"cannot be deleted: {error}") from error
         del self._homes[topic_partition]
         self.offline.pop(topic_partition, None)
+
+    def set_aside(self, topic_partition: TopicPartition) -> None:
+        """Take a log out of use and keep it: its directory is renamed, as Kafka's stray ones are.
+
+        For what nobody knows to be deleted. It is the operator's to remove, or to rename back.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR; the log is offline then.
+        """
+        home = self._homes.get(topic_partition)
+        if home is None:
+            return
+        self._give_up(topic_partition)
+        path = f"{home.path}/{name_as_stray(topic_partition, self._new_uuid())}"
+        try:
+            self._disk.rename(f"{home.path}/{topic_partition}", path)
+        except OSError as error:
+            raise self._stays(topic_partition, f"cannot be set aside: {error}") from error
+        del self._homes[topic_partition]
+        self.offline.pop(topic_partition, None)
+        logger.warning(
+            "%s is of no topic that the cluster knows; it is kept as %s", topic_partition, path
+        )
+
+    def _give_up(self, topic_partition: TopicPartition) -> Log | None:
+        log = self._logs.pop(topic_partition, None)
+        if log is not None:
+            log.discard()
+            self._keeper.on_closed(log)
+        return log
+
+    def _stays(self, topic_partition: TopicPartition, why: str) -> KafkaError:
+        message = f"{topic_partition} {why}"
+        self.offline[topic_partition] = message
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
     def _put_away(
         self, home: LogDirectory, topic_partition: TopicPartition, *, delay_ms: int

@@ -115,6 +115,7 @@ def stale_logs(found: Sequence[FoundLog], image: Image, *, broker_id: int) -> li
     """Return the logs that a broker of a cluster has and should not have any more.
 
     Their topic was deleted, or the partition moved to other brokers, while this one was away.
+    Stray ones are not among them, see `is_stray`.
 
     Raises:
         MetadataStoreError: the cluster has never had a topic, so the logs are another's.
@@ -129,6 +130,8 @@ def stale_logs(found: Sequence[FoundLog], image: Image, *, broker_id: int) -> li
     stale = []
     for log in found:
         name, index = log.topic_partition
+        if is_stray(log.topic_partition, log.topic_id, image):
+            continue
         topic = image.topics.get(name)
         if topic is None or log.topic_id not in (None, topic.topic_id):
             logger.info("%s-%d is of a topic that was deleted", name, index)
@@ -138,3 +141,14 @@ def stale_logs(found: Sequence[FoundLog], image: Image, *, broker_id: int) -> li
             continue
         stale.append(log.topic_partition)
     return stale
+
+
+def is_stray(topic_partition: TopicPartition, topic_id: UUID | None, image: Image) -> bool:
+    """Tell whether a log is of a topic that the cluster neither has nor remembers to have deleted.
+
+    Its metadata may be lost, or it is another cluster's: the data may be all that is left.
+    """
+    topic = image.topics.get(topic_partition.topic)
+    if topic is not None and topic_id in (None, topic.topic_id):
+        return False
+    return topic_id not in image.retired_topic_ids

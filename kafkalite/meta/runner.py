@@ -34,7 +34,7 @@ from kafkalite.meta.events import (
     FinishReassignments,
     RegisterBroker,
 )
-from kafkalite.meta.found_logs import FoundLog, adopt, stale_logs
+from kafkalite.meta.found_logs import FoundLog, adopt, is_stray, stale_logs
 from kafkalite.meta.image import BrokerImage, ConfigResource, Image, ImageBuilder, TopicImage
 from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.peers import ControllerChannel
@@ -335,6 +335,19 @@ class MetadataRunner:
         return await adopt(
             found, self._image, self._config, kraft, new_uuid=self._new_uuid, submit=self.submit_all
         )
+
+    def strays(self, found: Iterable[FoundLog]) -> list[TopicPartition]:
+        """Return the logs to be set aside: nothing is known of their topics, not even their end.
+
+        A lone broker has none: it knows what it finds.
+        """
+        if not self._store.shared:
+            return []
+        return [
+            log.topic_partition
+            for log in found
+            if is_stray(log.topic_partition, log.topic_id, self._image)
+        ]
 
     # --- For the controller loop -----------------------------------------------------------------
 

@@ -198,9 +198,11 @@ class Broker:
         """Take up metadata and logs, and make them agree."""
         await metadata.load()
         logs.load(lambda tp: metadata.log_config(tp.topic), progress=_report_progress)
-        found = map(_found, logs.logs())
+        found = [_found(log) for log in logs.logs()]
         for stale in await metadata.adopt(found, partial(_kraft, self._disk, self.data_dirs)):
             logs.delete(stale)
+        for stray in metadata.strays(found):
+            logs.set_aside(stray)
 
     async def _serve(self, task_status: "trio.TaskStatus[Broker]") -> None:
         """Serve until cancelled; meanwhile everything runs on until others have taken over."""

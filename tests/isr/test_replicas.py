@@ -8,15 +8,17 @@ from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.checkpoint import write_partition_metadata
 from kafkalite.meta.changes import (
     ConfigsChanged,
+    ImageReplaced,
     PartitionChanged,
     PartitionsAdded,
     TopicCreated,
 )
 from kafkalite.meta.events import AlterConfigs, RegisterBroker
-from kafkalite.meta.image import PartitionImage
+from kafkalite.meta.image import Image, PartitionImage
 from kafkalite.types import ZERO_UUID, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.api.data_kit import UNKNOWN_ID, DataKit
+from tests.log.log_kit import NOW_MS, batch
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
@@ -181,7 +183,7 @@ class TestStarting:
         kit.append("old")
         kit.partition().log.topic_id = UNKNOWN_ID
         assert reloaded(kit).partition("t", 0).log_end_offset == 0
-        assert "which is gone; deleting it" in caplog.text
+        assert "which is gone" in caplog.text
 
     async def test_log_without_an_id_gets_that_of_its_topic(self, kit):
         """A power failure can tear the file that holds it."""
@@ -257,3 +259,15 @@ class TestOfflineLogs:
         kit.logs.delete = real
         assert "t-0 stays" in caplog.text
         assert kit.replicas.partitions_of("t") == {}
+
+
+async def test_logs_stay_where_the_metadata_are_lost(kit):
+    """Whoever wipes the store of a cluster shall not find its brokers' disks wiped, too."""
+    await kit.create("t")
+    kit.partition().append(batch("precious"), now_ms=NOW_MS)
+    kit.replicas.on_changes([ImageReplaced()], Image())
+    assert list(kit.replicas.partitions()) == []
+    assert kit.logs.logs() == []
+    (home,) = kit.logs.paths
+    names = [each.name for each in kit.disk.list(home)]
+    assert [name for name in names if name.startswith("t-0.") and name.endswith("-stray")]

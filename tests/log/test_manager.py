@@ -340,6 +340,39 @@ def test_what_was_being_deleted_goes_with_the_next_start():
     assert len(manager._keeper._removals) == 1
 
 
+def test_a_stray_log_is_set_aside_and_kept(caplog):
+    disk = SimDisk()
+    manager = start(disk)
+    append(create(manager), "precious")
+    manager.set_aside(T0)
+    assert manager.get(T0) is None
+    (path,) = [each.name for each in disk.list("/data") if each.name.endswith("-stray")]
+    assert path.startswith("t-0.")
+    (line,) = [record.message for record in caplog.records]
+    assert f"it is kept as /data/{path}" in line
+    assert create(manager).log_end_offset == 0
+    manager.close()
+    again = start(disk)
+    assert [log.topic_partition for log in again.logs()] == [T0]
+    assert path in [each.name for each in disk.list("/data")]
+    again.delete(T0)
+    disk.rename(f"/data/{path}", "/data/t-0")
+    again.close()
+    assert contents(start(disk).get(T0)) == [(0, "precious")]
+
+
+def test_a_stray_log_that_cannot_be_renamed_is_offline():
+    disk = SimDisk()
+    manager = start(disk)
+    create(manager)
+    disk.fail("rename")
+    with pytest.raises(KafkaError) as error:
+        manager.set_aside(T0)
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert list(manager.offline) == [T0]
+    manager.set_aside(U0)
+
+
 def test_a_directory_that_is_gone_already_is_deleted():
     disk = SimDisk()
     manager = start(disk)

@@ -434,13 +434,31 @@ def found(name, index, number):
     return FoundLog(topic_partition=TopicPartition(name, index), topic_id=topic_id(number))
 
 
-def test_logs_that_the_cluster_does_not_know_are_stale():
+def test_only_logs_that_are_known_to_be_of_no_use_are_stale():
+    """Others are strays: if the metadata were lost they are all that is left."""
+
     async def check(nodes, _):
+        await nodes[0].submit(
+            CreateTopic(name="gone", topic_id=topic_id(9), assignments=[(0, [2])])
+        )
+        await nodes[0].submit(DeleteTopic(name="gone"))
         await nodes[0].submit(CreateTopic(name="a", topic_id=topic_id(7), assignments=[(0, [2])]))
         await settle()
-        logs = [found("a", 0, 7), found("a", 1, 7), found("a", 0, 8), found("gone", 0, 9)]
-        assert await nodes[1].runner.adopt(logs) == [("a", 1), ("a", 0), ("gone", 0)]
+        logs = [
+            found("a", 0, 7),
+            found("a", 1, 7),
+            found("a", 2, 8),
+            found("gone", 0, 9),
+            found("gone", 1, 10),
+            found("a", 3, 9),
+        ]
+        runner = nodes[1].runner
+        assert await runner.adopt(logs) == [("a", 1), ("gone", 0), ("a", 3)]
+        assert runner.strays(logs) == [("a", 2), ("gone", 1)]
         assert await nodes[0].runner.adopt(logs[:1]) == [("a", 0)]
+        nameless = FoundLog(topic_partition=TopicPartition("old", 0), topic_id=None)
+        assert await runner.adopt([nameless]) == []
+        assert runner.strays([nameless]) == [("old", 0)]
         assert set(nodes[0].image.topics) == {"a"}
 
     cluster(2, check)
