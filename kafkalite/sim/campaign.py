@@ -7,7 +7,7 @@ from typing import Final
 
 from kafkalite.sim import level1, level2
 from kafkalite.sim.level1 import Outcome
-from kafkalite.sim.trace import Trace
+from kafkalite.sim.traces import Trace
 
 LEVELS: Final = (1, 2)
 

@@ -18,9 +18,10 @@ from kafkalite.sim.envelope import Envelope
 from kafkalite.sim.events import EventQueue
 from kafkalite.sim.faults import Faults
 from kafkalite.sim.invariants import InvariantBroken, Invariants
-from kafkalite.sim.model_node import STORE, Beat, Call, Node
+from kafkalite.sim.model_messages import STORE, Beat, Call
+from kafkalite.sim.model_node import Node
 from kafkalite.sim.model_store import ModelStore
-from kafkalite.sim.trace import Trace
+from kafkalite.sim.traces import Trace
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode
 

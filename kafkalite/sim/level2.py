@@ -22,7 +22,7 @@ from kafkalite.sim.level1 import Outcome
 from kafkalite.sim.network import Fabric
 from kafkalite.sim.producers import Producer
 from kafkalite.sim.runtime import run_deterministically
-from kafkalite.sim.trace import Trace
+from kafkalite.sim.traces import Trace
 from kafkalite.sim.workload import RETRIED, Workload
 from kafkalite.testing.history import History
 from kafkalite.types import TopicPartition

@@ -6,7 +6,6 @@ do (fetching, asking the controller, following the metadata) is done here by mes
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.isr.follower import (
@@ -27,7 +26,8 @@ from kafkalite.meta.controller import decide
 from kafkalite.meta.controller_loop import registrations
 from kafkalite.meta.events import AlterPartition, Event, RebalanceLeaders, Rules
 from kafkalite.meta.image import BrokerImage, Image, ImageBuilder
-from kafkalite.sim.model_log import ModelLog, ModelRegion
+from kafkalite.sim.model_log import ModelLog
+from kafkalite.sim.model_messages import STORE, Beat, Call, FetchRequest, FetchResponse
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import EpochEndOffset, PartitionData
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from kafkalite.isr.state import Proposal
     from kafkalite.meta.changes import Change
     from kafkalite.sim.level1 import World
-
-STORE: Final = 0
-"""The address of the metadata store; brokers have their ids."""
 
 HEARTBEAT_MS: Final = 60
 TICK_MS: Final = 100
@@ -50,52 +47,6 @@ CONTROL_TIMEOUT_MS: Final = 150
 RETRY_MS: Final = 30
 BACKOFF_MAX_MS: Final = 100
 PRODUCE_TIMEOUT_MS: Final = 200
-
-
-@dataclass(slots=True, eq=False)
-class Call:
-    """A request on its way, and who waits for its answer."""
-
-    source: int
-    incarnation: int
-    on_answer: Callable[[Any], object]
-    on_timeout: Callable[[], object]
-    is_done: bool = False
-
-
-@dataclass(slots=True, frozen=True)
-class FetchRequest:
-    """What a follower asks of the leader of one partition."""
-
-    topic_partition: TopicPartition
-    replica_id: int
-    broker_epoch: int
-    offset: int
-    last_fetched_epoch: int
-    leader_epoch: int
-    log_start_offset: int
-
-
-@dataclass(slots=True, frozen=True)
-class FetchResponse:
-    """What the leader answers."""
-
-    region: ModelRegion | None = None
-    high_watermark: int = -1
-    log_start_offset: int = 0
-    diverging: tuple[int, int] | None = None
-    error: ErrorCode = ErrorCode.NONE
-
-
-@dataclass(slots=True, frozen=True)
-class Beat:
-    """What the store answers to a heartbeat."""
-
-    is_live: bool
-    version: int
-    controller_id: int
-    controller_epoch: int
-    live: Mapping[int, BrokerImage] | None
 
 
 class Node:

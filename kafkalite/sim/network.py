@@ -16,7 +16,7 @@ import trio
 
 from kafkalite.log.region import FileRegion
 from kafkalite.server.transport import Chunk, Transport, WaitingTransport
-from kafkalite.sim.trace import Trace
+from kafkalite.sim.traces import Trace
 
 WINDOW_BYTES: Final = 256 * 1024
 """A sender waits when so much is on its way unread, as with the kernel's buffers."""

@@ -14,7 +14,7 @@ from kafkalite.sim.faults import NO_FAULTS
 from kafkalite.sim.invariants import InvariantBroken
 from kafkalite.sim.model_node import Node
 from kafkalite.sim.model_store import ModelStore
-from kafkalite.sim.trace import Trace
+from kafkalite.sim.traces import Trace
 from kafkalite.wire.errors import ErrorCode
 
 SEEDS = range(60)

@@ -10,7 +10,7 @@ from kafkalite.sim import level2
 from kafkalite.sim.faults import NO_FAULTS, Faults
 from kafkalite.sim.invariants import InvariantBroken
 from kafkalite.sim.level2 import Shape
-from kafkalite.sim.trace import Trace
+from kafkalite.sim.traces import Trace
 from tests.sim.test_level1 import (
     acknowledge_before_the_high_watermark,
     commit_what_only_the_leader_has,

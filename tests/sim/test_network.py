@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from kafkalite.sim.network import Fabric
-from kafkalite.sim.trace import Trace
+from kafkalite.sim.traces import Trace
 
 DELAY_S = (0.1, 0.2)
 

@@ -18,7 +18,7 @@ from kafkalite.sim.faults import USUAL, Faults
 from kafkalite.sim.invariants import InvariantBroken, Invariants
 from kafkalite.sim.level1 import Outcome
 from kafkalite.sim.model_log import ModelLog
-from kafkalite.sim.trace import Trace
+from kafkalite.sim.traces import Trace
 from kafkalite.types import TopicPartition
 
 T0 = TopicPartition("t", 0)
