@@ -13,7 +13,7 @@ import click
 import kafkalite
 from kafkalite.cli.output import examples, progress
 from kafkalite.sim.campaign import LEVELS, Failure, Plan, Summary, run_seeds
-from kafkalite.sim.trace import Trace
+from kafkalite.sim.traces import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
