@@ -96,3 +96,42 @@ async def test_broker_that_stops_leaves_no_connection_open(tmp_path, recwarn):
     async with cluster(tmp_path) as brokers:
         assert await create_topic(brokers[1], "t", replicas=2) == 0
     assert [w for w in recwarn if issubclass(w.category, ResourceWarning)] == []
+
+
+def overrides_of(path, broker_id):
+    return {
+        "node.id": str(broker_id),
+        "log.dirs": str(path / str(broker_id)),
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "kafkalite.metadata.flush": "false",
+        "kafkalite.cluster.id": "always-the-same-one-22",
+        "zookeeper.connect": "unused",
+        "controlled.shutdown.enable": "false",
+    }
+
+
+@asynccontextmanager
+async def broker_of(ensemble, path, broker_id):
+    config = load_config(overrides=overrides_of(path, broker_id))
+    async with trio.open_nursery() as nursery:
+        broker = await nursery.start(Broker(config, store=ensemble.store()).run)
+        await until(lambda: broker.services.metadata.image.controller_id > 0)
+        yield broker
+        nursery.cancel_scope.cancel()
+
+
+async def test_logs_are_kept_when_the_metadata_of_the_cluster_are_lost(tmp_path):
+    """Whoever empties ZooKeeper must not have the brokers empty their disks."""
+    async with broker_of(Ensemble(), tmp_path, 1) as broker:
+        for name in ("mine", "both"):
+            assert await create_topic(broker, name, replicas=1) == 0
+            broker.services.replicas.partition(name, 0).append(batch(b"x"), now_ms=NOW_MS)
+    wiped = Ensemble()
+    async with broker_of(wiped, tmp_path, 2) as other:
+        assert await create_topic(other, "both", replicas=1) == 0
+        async with broker_of(wiped, tmp_path, 1) as broker:
+            assert list(broker.services.replicas.partitions()) == []
+    kept = sorted((tmp_path / "1").glob("*-stray"))
+    assert [each.name.split(".")[0] for each in kept] == ["both-0", "mine-0"]
+    for each in kept:
+        assert (each / f"{0:020}.log").stat().st_size > 60
