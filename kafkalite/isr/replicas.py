@@ -390,7 +390,7 @@ class ReplicaManager:
 
     def _give_role(self, partition: Partition, topic: "TopicImage", index: int) -> None:
         state = topic.partitions[index]
-        before = (partition.leader_id, partition.leader_epoch, partition.partition_epoch)
+        before = (partition.leader_id, partition.leader_epoch)
         if state.leader == self._broker_id:
             partition.become_leader(state, now_ms=self._clock.monotonic_ms())
         else:
@@ -399,7 +399,7 @@ class ReplicaManager:
             self._partitions[partition.topic_partition] = partition
         else:
             self._partitions.pop(partition.topic_partition, None)
-        if before != (partition.leader_id, partition.leader_epoch, partition.partition_epoch):
+        if before != (partition.leader_id, partition.leader_epoch):
             self._following_moved = True
 
     def _tell_followers(self) -> None:
