@@ -86,8 +86,14 @@ def cluster_parts(
     def image() -> "Image":
         return metadata.image
 
+    known_epoch = -1
+
     def broker_epoch() -> int:
-        return metadata.broker_epoch
+        # Of the registration that ended, until there is another: that is refused where it matters,
+        # and -1 would be taken unchecked (KIP-903).
+        nonlocal known_epoch
+        known_epoch = max(known_epoch, metadata.broker_epoch)
+        return known_epoch
 
     peers = PeerClients(network, image, settings=peer_settings(config))
     controller, forwarding, isr = (
