@@ -285,8 +285,8 @@ class _Source:
         topics: dict[UUID, FetchTopic] = {}
         for (topic_id, index), followed in self._followed.items():
             core, partition = followed.core, followed.partition
-            if partition.leader_epoch != core.leader_epoch:
-                continue  # `follow` is about to be called
+            if not self._is_current(followed):
+                continue
             if not core.may_fetch(now_ms):
                 if not core.is_paused:
                     rest_ms = min(rest_ms, max(1, core.due_ms - now_ms))
@@ -329,6 +329,14 @@ class _Source:
             topics=list(topics.values()),
         )
         return request, rest_ms
+
+    def _is_current(self, followed: _Followed) -> bool:
+        """Tell whether this is still to be copied from here; if not `follow` is about to say so."""
+        partition = followed.partition
+        return (
+            partition.leader_id == self._broker_id
+            and partition.leader_epoch == followed.core.leader_epoch
+        )
 
     async def _ask(self, request: FetchRequest) -> FetchResponse | None:
         """Return the broker's answer, None if there is none or something else is to be asked."""
@@ -490,6 +498,8 @@ class _Source:
 
         A disk that is full takes nothing now and may have room in a moment.
         """
+        if not self._is_current(followed):
+            return
         name, code = followed.partition.topic_partition, error.code
         if code is ErrorCode.KAFKA_STORAGE_ERROR and followed.partition.log.failure is not None:
             followed.core.pause()

@@ -431,6 +431,8 @@ class Partition(Replica):
         role = self._role
         if isinstance(role, Leading):
             end_all(role.waiters.on_leadership_lost())
+        elif isinstance(role, Following):
+            role.leader_id = NO_LEADER
         self._wake_all()
         self._watchers.clear()
         self._append_watchers.clear()

@@ -7,7 +7,8 @@ import pytest
 import trio
 
 from kafkalite.isr import fetcher
-from kafkalite.meta.changes import PartitionChanged
+from kafkalite.meta.changes import PartitionChanged, TopicDeleted
+from kafkalite.meta.image import Image
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import FetchRequest
 from tests.isr.replication_kit import TOPIC_ID, Cluster
@@ -349,6 +350,21 @@ async def test_replica_that_is_elected_during_a_fetch_takes_nothing_more(autojum
     assert cluster.nodes[2].contents() == []
     assert cluster.nodes[2].replica().is_leader
     assert cluster.asked[1, "FETCH"] == 1
+
+
+async def test_partition_that_is_deleted_during_a_fetch_is_no_failure(caplog, autojump_clock):
+    cluster = Cluster()
+    cluster.nodes[1].append(b"old")
+
+    def spoil(broker_id, request, response):
+        deleted = TopicDeleted(name="t", topic_id=TOPIC_ID)
+        cluster.nodes[2].replicas.on_changes([deleted], Image())
+
+    cluster.spoil = spoil
+    async with copying(cluster, 2):
+        await trio.sleep(1)
+    assert cluster.asked[1, "FETCH"] == 1
+    assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
 
 
 async def test_long_answers_let_others_have_their_turn(monkeypatch, autojump_clock):
