@@ -12,14 +12,10 @@ from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.group.settings import group_settings
 from kafkalite.group.shard import GroupShards
-from kafkalite.isr.alter_partition import IsrKeeper
-from kafkalite.isr.fetcher import ReplicaFetchers
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.housekeeping import HousekeepingSettings
 from kafkalite.meta.local import METADATA_FILE, LocalStore
-from kafkalite.server.forwarding import FORWARDING_LANE, Forwarder
-from kafkalite.server.peers import ControllerClient, PeerClients, peer_settings
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import transaction_settings
 from kafkalite.txn.shard import TransactionShards
@@ -27,12 +23,16 @@ from kafkalite.txn.shard import TransactionShards
 if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
+    from kafkalite.isr.alter_partition import IsrKeeper
+    from kafkalite.isr.fetcher import ReplicaFetchers
     from kafkalite.log.disk import Disk
     from kafkalite.log.manager import LogManager
     from kafkalite.meta.image import Change, Image
     from kafkalite.meta.runner import MetadataRunner
     from kafkalite.meta.store import MetadataStore
+    from kafkalite.server.forwarding import Forwarder
     from kafkalite.server.network import Network
+    from kafkalite.server.peers import ControllerClient, PeerClients
     from kafkalite.types import TopicPartition
 
 logger = logging.getLogger("kafkalite.server")
@@ -46,11 +46,11 @@ not to wait behind that."""
 class ClusterParts:
     """What a broker has that is not alone."""
 
-    peers: PeerClients
-    controller: ControllerClient
-    forwarder: Forwarder
-    isr_keeper: IsrKeeper
-    fetchers: ReplicaFetchers
+    peers: "PeerClients"
+    controller: "ControllerClient"
+    forwarder: "Forwarder"
+    isr_keeper: "IsrKeeper"
+    fetchers: "ReplicaFetchers"
     subscribers: "Sequence[Callable[[Sequence[Change], Image], None]]"
     """To be told of metadata before all others: they find out where other brokers are."""
 
@@ -82,6 +82,11 @@ def cluster_parts(
     replicas: ReplicaManager,
 ) -> ClusterParts:
     """Make what a broker needs in order to work with others."""
+    # A lone broker starts without all this.
+    from kafkalite.isr.alter_partition import IsrKeeper
+    from kafkalite.isr.fetcher import ReplicaFetchers
+    from kafkalite.server.forwarding import FORWARDING_LANE, Forwarder
+    from kafkalite.server.peers import ControllerClient, PeerClients, peer_settings
 
     def image() -> "Image":
         return metadata.image
