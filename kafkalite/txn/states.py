@@ -42,7 +42,7 @@ class TransactionState(IntEnum):
 
     InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, verification: CONCURRENT_TRANSACTIONS.
     EndTxn: CONCURRENT_TRANSACTIONS for a commit (in V2: for its retry), INVALID_TXN_STATE for an
-    abort.
+    abort. In V2 the end of the next transaction, with the current epoch: CONCURRENT_TRANSACTIONS.
 
     Once all markers are written the transaction answers as COMPLETE_COMMIT does, though the log
     may not say so yet. Exit: COMPLETE_COMMIT.

@@ -272,7 +272,8 @@ def end(
 
     Raises:
         KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_TXN_STATE, or
-            CONCURRENT_TRANSACTIONS while a retry finds the outcome decided and not known to all.
+            CONCURRENT_TRANSACTIONS while a retry, or the end of the next transaction (V2), finds
+            the outcome decided and not known to all.
         ProducerIdNeeded: `new_producer_id` is needed and None.
     """
     if client_version == V1:
@@ -351,16 +352,21 @@ def _check_end(current: Transaction, producer: ProducerIdentity) -> bool:
     )
     if is_overflown:
         return True
-    _check_producer_id(current, producer)
+    knows_next = state.is_prepared and producer == current.next_identity
+    if not knows_next:
+        _check_producer_id(current, producer)
     # The very last epoch is the coordinator's own: no retry is answered with it.
     is_bumped = epoch + 1 == current.producer_epoch < EPOCH_MAX or (
         state.is_prepared and epoch + 1 == current.producer_epoch
     )
-    if state.is_prepared or state.is_complete:
-        if is_bumped:
-            return True
-        if state.is_prepared:
-            raise _fenced(current, producer)
+    if is_bumped and (state.is_prepared or state.is_complete):
+        return True
+    if knows_next:
+        # A producer that was told how to go on may end its next transaction before the markers of
+        # this one are written, and must not be fenced by itself (KAFKA-18464).
+        raise _concurrent(current)
+    if state.is_prepared:
+        raise _fenced(current, producer)
     if epoch != current.producer_epoch:
         raise _fenced(current, producer)
     return False

@@ -133,8 +133,8 @@ def test_end_txn_of_the_first_protocol(state, commit, abort):
         {
             EMPTY: (INVALID, OK),
             ONGOING: (OK, OK),
-            PREPARE_COMMIT: (FENCED, FENCED),
-            PREPARE_ABORT: (FENCED, FENCED),
+            PREPARE_COMMIT: (BUSY, BUSY),
+            PREPARE_ABORT: (BUSY, BUSY),
             COMPLETE_COMMIT: (INVALID, OK),
             COMPLETE_ABORT: (INVALID, OK),
         }

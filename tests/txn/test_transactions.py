@@ -245,6 +245,8 @@ class TestEpochsRunOut:
         assert harness.add(successor, B, version=V2) is ErrorCode.CONCURRENT_TRANSACTIONS
         bumped = ProducerIdentity(1000, EPOCH_MAX)
         assert harness.add(bumped, B, version=V2) is ErrorCode.CONCURRENT_TRANSACTIONS
+        busy = harness.end_code(successor, committed=False, version=V2)
+        assert busy is ErrorCode.CONCURRENT_TRANSACTIONS
         harness.deliver()
         assert harness.add(successor, B, version=V2) is ErrorCode.NONE
 
@@ -307,6 +309,23 @@ class TestSecondProtocol:
         transaction = harness.transaction()
         assert transaction.state is TransactionState.COMPLETE_ABORT
         assert transaction.start_timestamp_ms == harness.now.wall_ms
+
+    @pytest.mark.parametrize("committed", [True, False])
+    def test_end_of_the_next_transaction_waits_for_the_markers_of_this_one(
+        self, harness, committed
+    ):
+        """A producer whose writes were put off for them may abort at once (KAFKA-18464).
+
+        franz-go does: it must not be fenced by its own transaction before.
+        """
+        producer = harness.init()
+        harness.add(producer, A, version=V2)
+        harness.delivers = False
+        producer = harness.end(producer, committed=committed, version=V2)
+        busy = harness.end_code(producer, committed=False, version=V2)
+        assert busy is ErrorCode.CONCURRENT_TRANSACTIONS
+        harness.deliver()
+        assert harness.end(producer, committed=False, version=V2) == (1000, 2)
 
     def test_write_of_the_transaction_before_is_too_late(self, harness):
         """Why KIP-890: it cannot become part of the next transaction."""
