@@ -234,6 +234,8 @@ class Leader:
         """Take the controller's answer: this is the ISR now."""
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return False  # what came since is newer
+        if partition_epoch == self.partition_epoch and self._proposal is not None:
+            return False  # the metadata were faster, and more is to be asked for by now
         return self._commit(isr, partition_epoch)
 
     def on_isr_rejected(self, proposal: Proposal, error: ErrorCode) -> bool:

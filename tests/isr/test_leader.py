@@ -353,6 +353,20 @@ class TestStates:
             )
         assert (leader.replicas, leader.state.isr) == ((1, 2, 3), (1, 2, 3))
 
+    def test_answer_that_comes_after_the_metadata_does_not_end_the_next_proposal(self):
+        leader = make_leader(isr=(1, 2))
+        fetch(leader, 3, 10, epoch=33)
+        leader.take_proposal()
+        leader.on_state(
+            replicas=(1, 2, 3), isr=(1, 2, 3), leader_epoch=5, partition_epoch=8, now_ms=0
+        )
+        leader.on_append(20)
+        fetch(leader, 3, 20)
+        leader.on_tick(LAG_MS + 1)
+        accept(leader, (1, 2, 3), partition_epoch=8)
+        assert isinstance(leader.state, PendingShrink)
+        assert leader.take_proposal() is not None
+
     def test_same_state_does_not_end_a_proposal(self):
         leader = make_leader(isr=(1, 2))
         fetch(leader, 3, 10)
