@@ -11,6 +11,7 @@ from compat_tests.chain.proxy import CuttingProxy
 from compat_tests.chain.run import END, Chain, Fault
 from compat_tests.conftest import skip_or_fail
 from compat_tests.streams.brokers import restartable_broker
+from compat_tests.streams.clusters import proxied_cluster
 from compat_tests.streams.output import Tail
 from compat_tests.toolchains import MissingToolchain
 
@@ -29,9 +30,18 @@ FAULTS = (
     Fault.BROKER_KILLED,
     Fault.WORKER_KILLED,
 )
+CLUSTER_FAULTS = (
+    Fault.BROKER_KILLED,
+    Fault.WORKER_KILLED,
+    Fault.CONNECTIONS_CUT,
+    Fault.BROKER_KILLED,
+)
 RECORDS_PER_S = 500
+CLUSTER_RECORDS_PER_S = 60
+"""A transaction of a few records has a dozen writes, each of which three brokers store."""
 #: Through the whole chain before each fault.
 RECORDS_BETWEEN_FAULTS = 400
+CLUSTER_RECORDS_BETWEEN_FAULTS = 80
 WAIT_S = 60
 
 
@@ -51,6 +61,24 @@ def test_every_record_goes_through_once_and_in_order(tmp_path: Path) -> None:
                         more = RECORDS_BETWEEN_FAULTS + numbers.randrange(100)
                         chain.read_more(tail, more, WAIT_S)
                         chain.strike(fault, numbers)
+                chain.finish(tail, WAIT_S)
+            print(chain.summary())
+    except MissingToolchain as missing:
+        skip_or_fail(str(missing))
+
+
+def test_every_record_goes_through_a_cluster_that_loses_brokers(tmp_path: Path) -> None:
+    """Coordinators and leaders are on different brokers, and move."""
+    numbers = random.Random()
+    try:
+        with proxied_cluster(tmp_path) as (cluster, proxies):
+            chain = Chain(
+                cluster, proxies, workers_per_stage=2, records_per_s=CLUSTER_RECORDS_PER_S
+            )
+            with chain, Tail(proxies.bootstrap, [END]) as tail:
+                for fault in CLUSTER_FAULTS:
+                    chain.read_more(tail, CLUSTER_RECORDS_BETWEEN_FAULTS, WAIT_S)
+                    chain.strike(fault, numbers)
                 chain.finish(tail, WAIT_S)
             print(chain.summary())
     except MissingToolchain as missing:

@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4
 from compat_tests.chain import run as chain_run
-from compat_tests.chain.proxy import CuttingProxy, ProxyGroup
+from compat_tests.chain.proxy import CuttingProxy
 from compat_tests.streams import run as streams_run
 from compat_tests.streams.brokers import restartable_broker
-from compat_tests.streams.clusters import BROKERS, restartable_cluster
+from compat_tests.streams.clusters import proxied_cluster, restartable_cluster
 from compat_tests.streams.output import Tail
 from compat_tests.streams.source import Feeder, create_topics, read_lines
 
@@ -86,9 +86,7 @@ def chain_round(folder, numbers, seconds, *, of_cluster=False):
     struck = 0
     with contextlib.ExitStack() as stack:
         if of_cluster:
-            proxies = [stack.enter_context(CuttingProxy()) for _ in range(BROKERS)]
-            proxy = ProxyGroup(proxies)
-            broker = stack.enter_context(restartable_cluster(folder, proxies=proxies))
+            broker, proxy = stack.enter_context(proxied_cluster(folder))
         else:
             proxy = stack.enter_context(CuttingProxy())
             broker = stack.enter_context(restartable_broker(folder, advertised_port=proxy.port))

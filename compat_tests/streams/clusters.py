@@ -7,6 +7,7 @@ import random
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from compat_tests.chain.proxy import CuttingProxy, ProxyGroup
 from compat_tests.streams.brokers import BROKER_SETTINGS
 from kafkalite.client.errors import check
 from kafkalite.testing import Cluster
@@ -18,8 +19,6 @@ from kafkalite.wire.messages.list_transactions import LIST_TRANSACTIONS, ListTra
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-
-    from compat_tests.chain.proxy import CuttingProxy
 
 #: Everything on all three brokers, and acknowledged by two of them.
 CLUSTER_SETTINGS = {**BROKER_SETTINGS, "min.insync.replicas": "2"}
@@ -167,3 +166,12 @@ def restartable_cluster(
         except BaseException as error:
             error.add_note(cluster.log_tails())
             raise
+
+
+@contextlib.contextmanager
+def proxied_cluster(folder: Path) -> Iterator[tuple[RestartableCluster, ProxyGroup]]:
+    """Run a `restartable_cluster` whose clients' connections can be cut."""
+    with contextlib.ExitStack() as stack:
+        proxies = [stack.enter_context(CuttingProxy()) for _ in range(BROKERS)]
+        cluster = stack.enter_context(restartable_cluster(folder, proxies=proxies))
+        yield cluster, ProxyGroup(proxies)
