@@ -162,7 +162,12 @@ class SimDisk:
         """Let `operation` fail on paths that contain `part`; returns a function that stops it."""
         fault = [operation, part, error, times]
         self.faults.append(fault)
-        return lambda: self.faults.remove(fault)
+
+        def stop() -> None:
+            if fault in self.faults:
+                self.faults.remove(fault)
+
+        return stop
 
     def check(self, operation: str, path: str) -> None:
         """Raise if a fault is set for this."""

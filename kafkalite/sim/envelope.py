@@ -1,9 +1,14 @@
 """Which losses of data Kafka's protocol promises to survive: the fault envelope (see `faults`)."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
+from kafkalite.isr.state import PendingShrink
 from kafkalite.meta.image import Image, PartitionImage
 from kafkalite.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkalite.isr.partition import Partition
 
 
 class Envelope:
@@ -34,16 +39,26 @@ class Envelope:
             self._tainted.setdefault(place, {})[broker_id] = _epoch(image, broker_id)
         self.on_commit(image)
 
-    def allows_power_loss(self, broker_id: int, image: Image, healthy: Collection[int]) -> bool:
+    def allows_power_loss(
+        self,
+        broker_id: int,
+        image: Image,
+        healthy: Collection[int],
+        *,
+        shrinking: Collection[TopicPartition] = (),
+    ) -> bool:
         """Say whether a broker may lose data now.
 
         Args:
             broker_id: of the broker.
             image: as the metadata store has it.
             healthy: brokers that run, reach the store, and are registered in their present epoch.
+            shrinking: partitions whose leader has asked to put replicas out of sync: whom it keeps
+                may soon be all who are in sync.
         """
         return all(
-            any(
+            place not in shrinking
+            and any(
                 other != broker_id
                 and other in healthy
                 and other not in self._tainted.get(place, ())
@@ -60,6 +75,15 @@ class Envelope:
             if state is not None:
                 spared |= set(state.isr) - set(tainted)
         return spared
+
+
+def shrinking_places(partitions: "Iterable[Partition]") -> set[TopicPartition]:
+    """Return those partitions of which some leader has asked for a smaller ISR."""
+    return {
+        partition.topic_partition
+        for partition in partitions
+        if partition.leader is not None and isinstance(partition.leader.state, PendingShrink)
+    }
 
 
 def _epoch(image: Image, broker_id: int) -> int:

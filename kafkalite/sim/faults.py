@@ -3,11 +3,11 @@
 The fault envelope. Kafka promises that an acknowledged record survives `min.insync.replicas` - 1
 losses of data, and documents that the last in-sync replica must not lose any: before KIP-966 what
 it lost is gone, in Apache Kafka as here. So a crash that loses unsynced data only hits a broker
-while, in every partition that it holds, another in-sync replica lives, is reached, is
-registered in its present epoch (one whose restart the controller has not noticed yet is about to be
-put out of the ISR, too), and has lost nothing since it joined; and until the controller has put the
-broker out of the ISR, nothing else happens to those others. All other faults come at any time and
-in any combination.
+while, in every partition that it holds, another in-sync replica lives, is reached, is registered in
+its present epoch (one whose restart the controller has not noticed yet is about to be put out of
+the ISR, too) and has lost nothing since it joined, and no leader has asked to put replicas out of
+the ISR; and until the controller has put the broker itself out of the ISR, nothing else happens to
+those others. All other faults come at any time and in any combination.
 """
 
 from dataclasses import dataclass, fields

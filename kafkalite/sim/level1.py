@@ -14,7 +14,7 @@ from kafkalite.isr.partition import Partition
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.changes import TopicCreated
 from kafkalite.meta.image import NO_LEADER, Image, PartitionImage
-from kafkalite.sim.envelope import Envelope
+from kafkalite.sim.envelope import Envelope, shrinking_places
 from kafkalite.sim.events import EventQueue
 from kafkalite.sim.faults import Faults
 from kafkalite.sim.invariants import InvariantBroken, Invariants
@@ -431,10 +431,18 @@ class World:
             targets = [each for each in targets if each == self.store.controller_id]
         if fault == "power_loss":
             healthy = self._healthy()
+            shrinking = shrinking_places(
+                partition
+                for node in self.nodes.values()
+                if node.is_alive
+                for partition in node.partitions.values()
+            )
             targets = [
                 each
                 for each in targets
-                if self.envelope.allows_power_loss(each, self.store.image, healthy)
+                if self.envelope.allows_power_loss(
+                    each, self.store.image, healthy, shrinking=shrinking
+                )
             ]
         if not targets:
             return

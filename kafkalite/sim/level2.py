@@ -15,6 +15,7 @@ import trio
 from kafkalite.sim.audit import Auditor, WatchedEnsemble
 from kafkalite.sim.client import Client, Unanswered
 from kafkalite.sim.consumers import Member, Reader
+from kafkalite.sim.envelope import shrinking_places
 from kafkalite.sim.faults import Faults
 from kafkalite.sim.hosts import PORT, Host
 from kafkalite.sim.invariants import InvariantBroken, Invariants
@@ -298,6 +299,7 @@ class Simulation:
             "slow_link": self._slow_down,
             "drop": self._drop,
             "disk_full": self._fill_disk,
+            "disk_failure": self._fail_disk,
             "shutdown": self._shut_down,
         }
         while trio.current_time() < end:
@@ -319,11 +321,19 @@ class Simulation:
         hosts = [host for host in self.hosts if host.is_up and host.broker_id not in spared]
         if fault == "power_loss":
             healthy = self._healthy()
+            shrinking = shrinking_places(
+                partition
+                for host in self.hosts
+                if host.broker is not None
+                for partition in host.broker.services.replicas.partitions()
+            )
             hosts = [
                 host
                 for host in hosts
                 if self.is_cluster
-                and self.ensemble.envelope.allows_power_loss(host.broker_id, image, healthy)
+                and self.ensemble.envelope.allows_power_loss(
+                    host.broker_id, image, healthy, shrinking=shrinking
+                )
             ]
         if fault in ("pause", "session_loss", "controller_loss") and not self.is_cluster:
             return None
@@ -448,6 +458,15 @@ class Simulation:
     def _fill_disk(self, host: Host) -> None:
         host.disk.capacity = host.disk.used_bytes() + self.random.randint(0, 10_000)
         self._later(self._empty_disk, host)
+
+    def _fail_disk(self, host: Host) -> None:
+        """Let one log, or all of them, take no writes: whoever notices gives them up."""
+        part = self.random.choice(("", f"/{PLAIN}-0/", "/__consumer_offsets-0/"))
+        self._later(self._mend_disk, host.disk.fail(self.random.choice(("append", "sync")), part))
+
+    async def _mend_disk(self, after_s: float, mend: Callable[[], None]) -> None:
+        await trio.sleep(after_s)
+        mend()
 
     async def _empty_disk(self, after_s: float, host: Host) -> None:
         await trio.sleep(after_s)

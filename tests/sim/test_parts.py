@@ -55,6 +55,11 @@ class TestEnvelope:
         assert envelope.allows_power_loss(1, image(), healthy={1, 2, 3})
         assert not envelope.allows_power_loss(1, image(isr=(1, 2)), healthy={1, 2, 3})
 
+    def test_nobody_loses_data_while_a_leader_is_putting_others_out_of_sync(self):
+        """Seed 606 of level 1: it was in sync alone when its last request arrived."""
+        envelope = Envelope()
+        assert not envelope.allows_power_loss(1, image(), healthy={1, 2, 3}, shrinking={T0})
+
     def test_the_others_are_spared_until_it_is_out_of_sync_and_known_to_have_failed(self):
         envelope = Envelope()
         envelope.on_power_loss(2, image())
