@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.conftest import skip_or_fail
+from compat_tests.conftest import Drivers, skip_or_fail
 from kafkalite.testing import Cluster
 from kafkalite.testing.zookeeper import ZooKeeperError
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def running_cluster() -> Iterator[Cluster]:
-    """Three brokers; two in-sync replicas are needed for acks=all."""
-    settings = {"min.insync.replicas": 2, "offsets.topic.num.partitions": 8}
+    """Three brokers as for a developer, all topics of theirs replicated."""
     try:
+        # Nobody is to be missed because this machine is busy with a Java or two.
+        settings = {"kafkalite.profile": "dev", "zookeeper.session.timeout.ms": 4000}
         running = Cluster(3, config=settings, links=False).start()
     except ZooKeeperError as error:
         skip_or_fail(error.summary)
@@ -37,3 +38,11 @@ def cluster(running_cluster: Cluster) -> Iterator[Cluster]:
             running_cluster.restart(number)
     running_cluster.wait_members()
     running_cluster.wait_in_sync()
+
+
+@pytest.fixture(scope="session")
+def cluster_drivers(running_cluster: Cluster) -> Iterator[Drivers]:
+    """The drivers of all clients, with the addresses of all brokers."""
+    drivers = Drivers(running_cluster.bootstrap)
+    yield drivers
+    drivers.close()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Self
 import pytest
 
 from compat_tests.clients import Client, all_clients
-from compat_tests.conftest import Drivers
 from compat_tests.driver import ClientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
+    from compat_tests.conftest import Drivers
     from compat_tests.driver import Driver
     from kafkalite.testing import Cluster
 
@@ -28,14 +28,6 @@ pytestmark = [
 PARTITIONS = 3
 BATCH = 300
 NAMES = ("Java-4.3.1", "confluent-kafka-2.16.1", "franz-go-1.22.2", "sarama-1.61.1")
-
-
-@pytest.fixture(scope="module")
-def cluster_drivers(running_cluster: Cluster) -> Iterator[Drivers]:
-    """The drivers of all clients, with the addresses of all brokers."""
-    drivers = Drivers(running_cluster.bootstrap)
-    yield drivers
-    drivers.close()
 
 
 @pytest.fixture(params=[one for one in all_clients() if one.id in NAMES], ids=lambda one: one.id)
@@ -149,7 +141,8 @@ def test_nothing_acknowledged_is_lost_or_doubled(
     client: Client, cluster: Cluster, cluster_drivers: Drivers
 ) -> None:
     topic = f"failover-{uuid.uuid4().hex[:8]}"
-    cluster.create_topic(topic, partitions=PARTITIONS, replication_factor=3)
+    two = {"min.insync.replicas": 2}
+    cluster.create_topic(topic, partitions=PARTITIONS, replication_factor=3, config=two)
     driver = cluster_drivers.of(client)
     with Load(driver, topic) as load:
         load.wait_more()

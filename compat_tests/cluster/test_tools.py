@@ -45,11 +45,12 @@ class ClusterBench(ToolBench):
             for index, leader, replicas, isr in PARTITION.findall(out)
         }
 
-    def assigned(self, *replicas: Sequence[int]) -> str:
+    def assigned(self, *replicas: Sequence[int], more: Sequence[str] = ()) -> str:
         """Create a topic whose partitions are on these brokers."""
         topic = self.name()
         text = ",".join(":".join(map(str, each)) for each in replicas)
-        self.run("kafka-topics", "--create", "--topic", topic, "--replica-assignment", text)
+        create = ("kafka-topics", "--create", "--topic", topic, "--replica-assignment", text)
+        self.run(*create, *more)
         return topic
 
     def file(self, name: str, content: dict[str, Any]) -> str:
@@ -112,7 +113,7 @@ def test_topics_are_replicated_as_asked_for(bench: ClusterBench) -> None:
 
 
 def test_partitions_that_miss_a_replica_are_listed(bench: ClusterBench, cluster: Cluster) -> None:
-    topic = bench.assigned([3, 1], [2, 1])
+    topic = bench.assigned([3, 1], [2, 1], more=("--config", "min.insync.replicas=2"))
     cluster.stop(3)
     under = bench.run("kafka-topics", "--describe", "--under-replicated-partitions")
     mine = [line for line in under.splitlines() if f"Topic: {topic}\t" in line]

@@ -45,7 +45,7 @@ def impossible_topics_are_refused(bench: Bench) -> None:
         "INVALID_REPLICATION_FACTOR",
         "create_topic",
         topic=bench.name(),
-        replication_factor=3,
+        replication_factor=1 + len(bench.bootstrap.split(",")),
     )
 
 
