@@ -54,6 +54,8 @@ class Case:
     run: Callable[[BrokerUnderTest, float], Sample]
     runs: int | None = None
     """Number of runs where it differs from the profile's."""
+    runs_of_peers: int | None = None
+    """Fewer than that for all but kafkalite, where they take long."""
     warm_up: bool = True
     peers: tuple[str, ...] = ()
     """Who takes part besides kafkalite and Apache Kafka."""
@@ -82,8 +84,10 @@ def run_case(
     if case.warm_up:
         for broker in order:
             case.run(broker, warm_up_scale)
-    for _ in range(case.runs or runs):
+    for number in range(case.runs or runs):
         for broker in order:
+            if broker.name != KAFKALITE and number >= (case.runs_of_peers or number + 1):
+                continue
             broker.forget_peak()
             cpu, busy, began = broker.cpu_seconds(), _busy_seconds(), time.perf_counter()
             sample = case.run(broker, 1.0)
