@@ -43,9 +43,11 @@ ZOOKEEPER: Final = "zookeeper"
 TEST_SETTINGS: Final[Mapping[str, str]] = {
     "kafkalite.profile": "test",
     "zookeeper.session.timeout.ms": "2000",
+    "zookeeper.connection.timeout.ms": "18000",
     "replica.lag.time.max.ms": "2000",
 }
-"""How soon a dead or slow broker is missed; Kafka's own 18 s and 30 s are for real networks."""
+"""How soon a dead or slow broker is missed; Kafka's own 18 s and 30 s are for real networks. For a
+connection it has as long as in Kafka, where its default is the session's."""
 
 
 class Cluster:
