@@ -13,6 +13,7 @@ from kafkalite.isr.throttle import RateWindow, throttled_brokers
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
+    BrokerUnregistered,
     ConfigsChanged,
     ImageReplaced,
     LeaderEpochsRaised,
@@ -204,14 +205,17 @@ class ReplicaManager:
 
         And whether a log can be opened by now that could not be: its disk may have been full.
         """
-        now_ms = self._clock.monotonic_ms()
-        for partition in list(self._partitions.values()):
-            partition.tick(now_ms)
+        self._look_at_followers()
         for name, index in list(self._offline):
             topic = None if self._image is None else self._image.topics.get(name)
             if topic is not None and index < len(topic.partitions):
                 self._take_up(topic, (index,))
         self._tell_followers()
+
+    def _look_at_followers(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        for partition in list(self._partitions.values()):
+            partition.tick(now_ms)
 
     def write_high_watermarks(self) -> None:
         """Write `replication-offset-checkpoint`, unless it is up to date (rule I169).
@@ -334,6 +338,9 @@ class ReplicaManager:
                         self._reconfigure(topic)
                 case ImageReplaced():
                     self.load(image)
+                case BrokerUnregistered():
+                    # A dead replica outside the ISR may be what high watermarks wait for.
+                    self._look_at_followers()
         self._tell_followers()
 
     def _take_up(self, topic: "TopicImage", indexes: Iterable[int]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kafkalite.isr.partition import LATEST_TIMESTAMP, IsolationLevel
 from kafkalite.log.validate import AppendOrigin
-from kafkalite.meta.changes import ImageReplaced, TopicDeleted
+from kafkalite.meta.changes import BrokerUnregistered, ImageReplaced, TopicDeleted
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.isr.replica_kit import TOPIC_ID, TP, ReplicaKit, refusal
 from tests.log.log_kit import NOW_MS, batch, marker
@@ -163,6 +163,20 @@ class TestHighWatermark:
         kit.fetch(2, 1)
         assert kit[2].high_watermark == 2
         assert len(read(kit[2]).region) == len(read(kit[1]).region) > 0
+
+    def test_it_waits_for_no_replica_outside_the_isr_that_has_died(self, kit):
+        """Not even until the next look for laggards, which may be 15 s away."""
+        kit.append(1, "a")
+        kit.catch_up(1)
+        kit.change(isr=(1, 2))
+        kit.catch_up(1)
+        kit.append(1, "b")
+        kit.catch_up(1, 2)
+        assert kit[1].high_watermark == 1, "the third one has just caught up, and is waited for"
+        died = [BrokerUnregistered(broker_id=3)]
+        kit.image = kit.image.apply(died)
+        kit.members[1].replicas.on_changes(died, kit.image)
+        assert kit[1].high_watermark == 2
 
     def test_it_is_kept_over_a_restart(self, kit):
         """Rule I184."""
