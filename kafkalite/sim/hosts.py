@@ -75,6 +75,8 @@ class Host:
         """The broker that serves now; None while there is none."""
         self.store: HostStore | None = None
         self.starts = 0
+        self.has_suspect_disk = False
+        """Whether its disk has failed since the broker was started, or while it was."""
         self._life: object | None = None
         """Of the run that goes on; a crash ends it, and its broker may need a while to be gone."""
         self._fabric = fabric
@@ -104,6 +106,7 @@ class Host:
         stopped = self._stopped = trio.Event()
         while self._life is life:
             self.starts += 1
+            self.has_suspect_disk = bool(self.disk.faults) or self.disk.capacity is not None
             self._network = self._fabric.host(self.name)
             self.store = None if self._ensemble is None else HostStore(self._ensemble)
             await self._run_one(self._network)

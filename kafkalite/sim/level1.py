@@ -64,6 +64,8 @@ class Outcome:
 class World:
     """Brokers, the store, clients, and what stands between them."""
 
+    topic = TOPIC
+
     def __init__(self, seed: int, faults: Faults | None, trace: Trace) -> None:
         self.random = Random(seed)
         self.trace = trace
@@ -74,6 +76,7 @@ class World:
         self.outcome = Outcome(seed)
         random = self.random
         self.sync_chance = random.choice((0.02, 0.2, 0.6))
+        self.reassigning = random.choice((0.0, 0.0, 0.5))
         self.min_isr = random.choice((1, 2, 2, 2))
         count = random.choice((3, 3, 4))
         self.config = LogConfig(min_insync_replicas=self.min_isr)
@@ -275,7 +278,11 @@ class World:
         self.answer(STORE, call, answer)
 
     def _on_commit(self, before: Image, after: Image, changes: "Sequence[Change]") -> None:
-        self.invariants.on_metadata(before, after)
+        image = before
+        for change in changes:
+            step = image.apply([change])
+            self.invariants.on_metadata(image, step)
+            image = step
         self.envelope.on_commit(after)
         for broker_id in self.store.sessions:
             self._send(
@@ -306,6 +313,11 @@ class World:
         self.queue.after(REBALANCE_MS, self._rebalance)
         for node in list(self.nodes.values()):
             self.local(node, 0, node.rebalance)
+        if self._is_faulty and self.random.random() < self.reassigning:
+            index = self.random.randrange(len(self.store.image.topics[TOPIC].partitions))
+            replicas = self.random.choice((self.random.sample(list(self.nodes), 3), None))
+            for node in list(self.nodes.values()):
+                self.local(node, 0, node.reassign, index, replicas)
 
     # --- Clients ---------------------------------------------------------------------------------
 
@@ -347,6 +359,8 @@ class World:
     def check(self, node: Node, partition: Partition) -> None:
         """Check a replica after it did something."""
         place = partition.topic_partition
+        if node.partitions.get(place) is not partition:
+            return  # it was moved to another broker
         high_watermark = partition.high_watermark
         self.invariants.on_bounds(
             place,

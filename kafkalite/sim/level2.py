@@ -461,6 +461,7 @@ class Simulation:
 
     def _fail_disk(self, host: Host) -> None:
         """Let one log, or all of them, take no writes: whoever notices gives them up."""
+        host.has_suspect_disk = True
         part = self.random.choice(("", f"/{PLAIN}-0/", "/__consumer_offsets-0/"))
         self._later(self._mend_disk, host.disk.fail(self.random.choice(("append", "sync")), part))
 
@@ -479,9 +480,10 @@ class Simulation:
         self._isolated.clear()
         for host in self.hosts:
             host.disk.capacity = None
+            host.disk.faults.clear()
             if host.store is not None:
                 host.store.reconnect()
-            if host.has_failed_logs():
+            if host.is_up and (host.has_suspect_disk or host.has_failed_logs()):
                 # As with Kafka, somebody has to look after the disk, and start the broker again.
                 self._crash(host, loses_data=False)
 

@@ -24,7 +24,14 @@ from kafkalite.isr.waiters import Waiter
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.controller import decide
 from kafkalite.meta.controller_loop import registrations
-from kafkalite.meta.events import AlterPartition, Event, RebalanceLeaders, Rules
+from kafkalite.meta.events import (
+    AlterPartition,
+    Event,
+    FinishReassignments,
+    Reassign,
+    RebalanceLeaders,
+    Rules,
+)
 from kafkalite.meta.image import BrokerImage, Image, ImageBuilder
 from kafkalite.sim.model_log import ModelLog
 from kafkalite.sim.model_messages import STORE, Beat, Call, FetchRequest, FetchResponse
@@ -190,9 +197,10 @@ class Node:
             self.is_admitted = True
         for topic in self.image.topics.values():
             for index, state in enumerate(topic.partitions):
-                if self.broker_id not in state.replicas:
-                    continue
                 place = TopicPartition(topic.name, index)
+                if self.broker_id not in state.replicas:
+                    self._drop(place)
+                    continue
                 partition = self.partitions.get(place) or self._open(place)
                 if state.leader != self.broker_id:
                     partition.become_follower(state)
@@ -201,6 +209,16 @@ class Node:
                     partition.become_leader(state, now_ms=self.world.now_ms)
                     if partition.leader_epoch == state.leader_epoch:
                         self.world.on_lead(self, partition)
+
+    def _drop(self, place: TopicPartition) -> None:
+        """Delete a replica that was moved to another broker."""
+        partition = self.partitions.get(place)
+        if partition is not None:
+            partition.close()
+            del self.partitions[place]
+        self._fetching.pop(place, None)
+        self.checkpoint.pop(place, None)
+        self.logs.pop(place, None)
 
     def _open(self, place: TopicPartition) -> Partition:
         log = self.logs.get(place)
@@ -246,7 +264,7 @@ class Node:
 
     def _fetch(self, partition: Partition, reign: tuple[int, int]) -> None:
         place = partition.topic_partition
-        if self._fetching.get(place) != reign:
+        if self._fetching.get(place) != reign or self.partitions.get(place) is not partition:
             return
         if partition.is_leader or partition.leader_id == NO_LEADER:
             del self._fetching[place]
@@ -262,6 +280,8 @@ class Node:
         request = FetchRequest(place, self.broker_id, self.broker_epoch, *position)
 
         def on_answer(response: FetchResponse) -> None:
+            if self.partitions.get(place) is not partition:
+                return
             try:
                 self._on_fetched(partition, follower, position, response)
             except KafkaError:
@@ -459,6 +479,7 @@ class Node:
         self.controller_epoch = controller_epoch
         self.controller_id = self.broker_id
         self._live = None  # of an earlier reign
+        self._events.append((FinishReassignments(), None))
         self._is_busy = True
         self._load()
 
@@ -479,6 +500,13 @@ class Node:
         """Lead partitions back to their preferred replicas, if this is the controller."""
         if self.is_controller:
             self._events.append((RebalanceLeaders(imbalance_percentage=0), None))
+            self._decide_next()
+
+    def reassign(self, index: int, replicas: Sequence[int] | None) -> None:
+        """Begin or cancel an exchange of replicas, if this is the controller."""
+        if self.is_controller:
+            event = Reassign(topic=self.world.topic, index=index, replicas=replicas)
+            self._events.append((event, None))
             self._decide_next()
 
     def _decide_next(self) -> None:
@@ -552,7 +580,7 @@ class Node:
     def _accept(self, waiting: list[tuple[Event, Call]]) -> None:
         for event, call in waiting:
             assert isinstance(event, AlterPartition)
-            state = self.image.topics["t"].partitions[event.index]
+            state = self.image.topics[self.world.topic].partitions[event.index]
             accepted = IsrAccepted(
                 leader_epoch=state.leader_epoch,
                 partition_epoch=state.partition_epoch,
