@@ -484,8 +484,18 @@ class Simulation:
             if host.store is not None:
                 host.store.reconnect()
             if host.is_up and (host.has_suspect_disk or host.has_failed_logs()):
-                # As with Kafka, somebody has to look after the disk, and start the broker again.
-                self._crash(host, loses_data=False)
+                self._nursery.start_soon(self._look_after, host)
+
+    async def _look_after(self, host: Host) -> None:
+        """Start a broker again whose disk has failed, as somebody has to do for Kafka's, too.
+
+        Whoever does so makes sure that no other replica needs it just then.
+        """
+        envelope = self.ensemble.envelope
+        while host.broker_id in envelope.spared(self.ensemble.image):  # noqa: ASYNC110 - polls
+            await trio.sleep(0.2)
+        if host.is_up:
+            self._crash(host, loses_data=False)
 
 
 def _first(error: BaseException) -> BaseException:
