@@ -14,6 +14,8 @@ from collections import Counter
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from kafkalite.client.errors import ClientError
+from kafkalite.wire.errors import KafkaError
 from tests.cluster.workload import ORDERS, QUIET
 
 WEIGHTS = {
@@ -178,7 +180,8 @@ class Faults:
         self.cluster.restart(broker)
 
     def _move_leader(self):
-        with contextlib.suppress(KafkaException):
+        # Who was killed a moment ago cannot lead yet.
+        with contextlib.suppress(KafkaError, ClientError, TimeoutError):
             self.cluster.move_leader(ORDERS, 0, self.random.choice(self._ids))
 
     def _note(self, *what):
