@@ -224,9 +224,7 @@ class TestHighWatermark:
         kit.fetch(3, 1)
         assert kit[3].last_stable_offset == 2
 
-    def test_transaction_of_before_a_restart_is_stable_with_its_marker(
-        self, kit
-    ):
+    def test_transaction_of_before_a_restart_is_stable_with_its_marker(self, kit):
         """Rule 115: where it began is not remembered."""
         records = batch("x", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
         kit[1].append(records, now_ms=NOW_MS)
