@@ -234,8 +234,10 @@ class Leader:
         """Take the controller's answer: this is the ISR now."""
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return False  # what came since is newer
-        if partition_epoch == self.partition_epoch and self._proposal is not None:
-            return False  # the metadata were faster, and more is to be asked for by now
+        if partition_epoch == self.partition_epoch and not isinstance(self.state, Committed):
+            # The metadata were faster, and more has been asked for by now: had that been answered,
+            # the state would have a later epoch. The high watermark waits for the larger ISR.
+            return False
         return self._commit(isr, partition_epoch)
 
     def on_isr_rejected(self, proposal: Proposal, error: ErrorCode) -> bool:

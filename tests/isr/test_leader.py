@@ -367,6 +367,19 @@ class TestStates:
         assert isinstance(leader.state, PendingShrink)
         assert leader.take_proposal() is not None
 
+    def test_late_answer_does_not_end_a_proposal_that_is_under_way(self):
+        """Or the high watermark passes who may be in the ISR already: simulated, seed 8147."""
+        leader = make_leader(isr=(1, 2))
+        fetch(leader, 2, 10)
+        fetch(leader, 3, 10, epoch=33)
+        leader.take_proposal()
+        leader.on_state(replicas=(1, 2, 3), isr=(1, 2), leader_epoch=5, partition_epoch=8, now_ms=0)
+        fetch(leader, 3, 10, epoch=33)
+        assert leader.take_proposal() is not None
+        accept(leader, (1, 2), partition_epoch=8)
+        assert isinstance(leader.state, PendingExpand)
+        assert leader.state.maximal_isr == (1, 2, 3)
+
     def test_same_state_does_not_end_a_proposal(self):
         leader = make_leader(isr=(1, 2))
         fetch(leader, 3, 10)
