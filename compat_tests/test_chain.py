@@ -42,7 +42,7 @@ CLUSTER_RECORDS_PER_S = 60
 #: Through the whole chain before each fault.
 RECORDS_BETWEEN_FAULTS = 400
 CLUSTER_RECORDS_BETWEEN_FAULTS = 80
-WAIT_S = 60
+WAIT_S = 240
 
 
 def test_every_record_goes_through_once_and_in_order(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ class Leader:
     """
 
     __slots__ = (
+        "_is_lost",
         "_now_ms",
         "_proposal",
         "_resigns",
@@ -110,7 +111,7 @@ class Leader:
         self.followers: dict[int, FollowerProgress] = {}
         self.state: IsrState = Committed(tuple(isr))
         self._proposal: Proposal | None = None
-        self._resigns = False
+        self._resigns = self._is_lost = False
         self._now_ms = now_ms
         self._place(replicas)
         self._begin_reign()
@@ -213,13 +214,19 @@ class Leader:
 
     # --- The ISR ---------------------------------------------------------------------------------
 
-    def resign(self) -> None:
+    def resign(self, *, is_lost: bool = True) -> None:
         """Ask for an ISR without this broker, which cannot write; another of it leads then.
 
         Where nobody else is in sync it goes on, and says so again when it is told again. A change
         that is under way is waited for first, unless a write succeeds meanwhile.
+
+        Args:
+            is_lost: the log cannot even be read. Else this broker only leaves an ISR that is large
+                enough without it: what it has counts, and with fewer than `min.insync.replicas`
+                others nothing would be acknowledged anyway. One of them may be dead, and nobody
+                know it yet.
         """
-        self._resigns = True
+        self._resigns, self._is_lost = True, is_lost
         if isinstance(self.state, Committed):
             self._resign_now(self.state)
 
@@ -318,7 +325,8 @@ class Leader:
 
     def _resign_now(self, state: Committed) -> None:
         self._resigns = False
-        if any(member != self.broker_id for member in state.isr):
+        others = len(state.isr) - 1
+        if others >= (1 if self._is_lost else self.effective_min_isr):
             self._propose(PendingShrink(state, (self.broker_id,)))
 
     def _is_current(self, proposal: Proposal) -> bool:

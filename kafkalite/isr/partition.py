@@ -286,7 +286,7 @@ class Partition(Replica):
         role = self._role
         if isinstance(role, Leading):
             self._is_unwritable = True
-            role.core.resign()
+            role.core.resign(is_lost=self.log.failure is not None)
             self._settle(role, moved=False)
 
     def take_proposal(self) -> "Proposal | None":

@@ -300,6 +300,21 @@ class TestResigning:
         assert leader.state == Committed((1,))
         assert not leader.has_proposal
 
+    @pytest.mark.parametrize(
+        ("isr", "is_lost", "others"),
+        [
+            ((1, 2, 3), False, (2, 3)),
+            ((1, 2), False, None),
+            ((1, 2), True, (2,)),
+        ],
+    )
+    def test_what_can_be_read_is_not_left_to_too_few(self, isr, is_lost, others):
+        """The other one was dead, and had lost what only it and the leader had: seed 382."""
+        leader = make_leader(isr=isr, min_insync_replicas=2)
+        leader.resign(is_lost=is_lost)
+        proposal = leader.take_proposal()
+        assert (proposal and tuple(member.broker_id for member in proposal.isr)) == others
+
     def test_it_has_resigned_when_another_leader_is_elected(self):
         leader = make_leader()
         leader.resign()
