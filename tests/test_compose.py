@@ -12,6 +12,7 @@ from kafkalite.config import settings_of_environment
 from kafkalite.settings.tables import BROKER as BROKER_SETTINGS
 from kafkalite.testing.processes import wait_until_true
 from kafkalite.testing.zookeeper import ZooKeeper
+from kafkalite.wire.errors import KafkaError
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest
 from tests.compose import COMPOSE_FILE, Container, Network, compose, dockerfile, last_of
 
@@ -108,6 +109,13 @@ def bootstrap(container, listener):
 
 
 @pytest.mark.slow
+def knows(client, topic):
+    try:
+        return bool(client.topic(topic).partitions)
+    except KafkaError:
+        return False
+
+
 class TestServicesAsProcesses:
     @pytest.mark.parametrize("listener", ["INTERNAL", "EXTERNAL"])
     @pytest.mark.parametrize("number", [0, 1, 2])
@@ -130,6 +138,8 @@ class TestServicesAsProcesses:
         with Client(bootstrap(containers[0], "INTERNAL"), timeout_ms=20_000) as client:
             admin.create_topic(client, "orders", partitions=3)
         with Client(bootstrap(containers[2], "EXTERNAL"), timeout_ms=20_000) as client:
+            # Another broker hears of it a moment later, as in Apache Kafka.
+            assert wait_until_true(lambda: knows(client, "orders"), 10)
             for partition in client.topic("orders").partitions:
                 assert sorted(partition.replica_nodes) == [1, 2, 3]
 

@@ -19,7 +19,7 @@ def running_cluster() -> Iterator[Cluster]:
     """Three brokers as for a developer, all topics of theirs replicated."""
     try:
         # Nobody is to be missed because this machine is busy with a Java or two.
-        settings = {"kafkalite.profile": "dev", "zookeeper.session.timeout.ms": 4000}
+        settings = {"kafkalite.profile": "dev", "zookeeper.session.timeout.ms": 8000}
         running = Cluster(3, config=settings, links=False).start()
     except ZooKeeperError as error:
         skip_or_fail(error.summary)

@@ -122,6 +122,8 @@ func produce(request *Request) (any, error) {
 	if request.Idempotence {
 		config.Producer.Idempotent = true
 		config.Net.MaxOpenRequests = 1
+		// Its default of three gives up within a fifth of a second, before a leader is elected.
+		config.Producer.Retry.Max = 400
 	}
 	producer, err := sarama.NewAsyncProducer(bootstrap, config)
 	if err != nil {

@@ -353,7 +353,7 @@ def members_start_where_the_open_transaction_ends(bench: Bench) -> None:
         holder.commit()
         assert [record.value for record in taken.result(20)] == sent[4:]
         producer.commit()
-    assert bench.helper.group_offsets(group) == {source: {0: 6}}
+    wait_until(lambda: bench.helper.group_offsets(group) == {source: {0: 6}})
 
 
 @scenario("transaction: many, interleaved", "transactions:interleaved")
