@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -144,12 +143,12 @@ class BrokerProcess:
 
     def pause(self) -> None:
         """Stop it by SIGSTOP: connections stay, nothing is answered."""
-        self.process.send(signal.SIGSTOP)
+        self.process.pause()
         self.is_paused = True
 
     def resume(self) -> None:
         """Let it go on after `pause`."""
-        self.process.send(signal.SIGCONT)
+        self.process.resume()
         self.is_paused = False
 
     def _all_settings(self) -> dict[str, str]:

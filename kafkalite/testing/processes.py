@@ -112,10 +112,20 @@ class Child:
         if self.is_running:
             os.killpg(self.pid, number)
 
+    def pause(self) -> None:
+        """Stop it by SIGSTOP; every thread of it stands still when this returns."""
+        self.send(signal.SIGSTOP)
+        if self.is_running and hasattr(os, "waitid"):  # macOS has it from Python 3.13 on
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def resume(self) -> None:
+        """Let it go on after `pause`."""
+        self.send(signal.SIGCONT)
+
     def stop(self, timeout_s: float) -> int:
         """End it by SIGTERM, by SIGKILL after a time; return the exit code."""
         self.send(signal.SIGTERM)
-        self.send(signal.SIGCONT)
+        self.resume()
         try:
             return self.wait(timeout_s)
         except TimeoutError:

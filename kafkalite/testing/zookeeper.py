@@ -8,7 +8,6 @@ It listens on loopback only. Sessions may be as short as 400 ms, and can be expi
 
 import contextlib
 import re
-import signal
 import socket
 import struct
 import tempfile
@@ -237,11 +236,11 @@ class ZooKeeper:
 
     def pause(self) -> None:
         """Stop it by SIGSTOP: connections stay, nothing is answered."""
-        self.process.send(signal.SIGSTOP)
+        self.process.pause()
 
     def resume(self) -> None:
         """Let it go on after `pause`."""
-        self.process.send(signal.SIGCONT)
+        self.process.resume()
 
     # --- Sessions --------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,25 @@ def test_exit_code_and_signals_are_told(log_file):
 
 def test_stop_also_ends_what_is_paused_or_deaf(log_file):
     paused = Child(["sleep", "100"], log_file=log_file)
-    paused.send(signal.SIGSTOP)
+    paused.pause()
     assert paused.stop(10) == -signal.SIGTERM
     deaf = Child(["/bin/sh", "-c", "trap '' TERM; echo ready; sleep 100"], log_file=log_file)
     assert wait_until_true(lambda: "ready" in deaf.output(), 10)
     assert deaf.stop(0.05) == -signal.SIGKILL
+
+
+def test_paused_child_stands_still_until_it_is_resumed(log_file):
+    child = Child([sys.executable, "-uc", "while True: print(flush=True)"], log_file=log_file)
+    for _ in range(20):
+        seen = log_file.stat().st_size
+        assert wait_until_true(lambda seen=seen: log_file.stat().st_size > seen, 10)
+        child.pause()
+        size = log_file.stat().st_size
+        time.sleep(0.01)
+        assert log_file.stat().st_size == size
+        child.resume()
+    child.kill()
+    child.pause()  # too late, and harmless
 
 
 def test_waiting_for_one_that_runs_is_given_up(log_file):
