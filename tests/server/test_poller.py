@@ -202,6 +202,48 @@ async def test_other_tasks_have_their_turn_too(served, nursery, monkeypatch):
     assert len(set(endless.log)) > 3
 
 
+class TestStayingAwake:
+    """Clients that ask again at once are not slept for, all others are."""
+
+    ROUNDS = 20
+
+    @pytest.fixture
+    async def sleeps(self, served, nursery, monkeypatch):
+        """Plays some rounds with a client; returns how often the poller went to sleep."""
+
+        async def play(*, soon_s=10.0, awake_s=10.0, has_cores=True):
+            monkeypatch.setattr(poller_module, "SOON_S", soon_s)
+            monkeypatch.setattr(poller_module, "AWAKE_S", awake_s)
+            monkeypatch.setattr(poller_module, "HAS_CORES", has_cores)
+            count = 0
+            wait = trio.lowlevel.wait_readable
+
+            async def counted(what):
+                nonlocal count
+                count += isinstance(what, int)  # clients wait with sockets
+                await wait(what)
+
+            monkeypatch.setattr(trio.lowlevel, "wait_readable", counted)
+            client, transport = served()
+            nursery.start_soon(transport.attend, Echo())
+            for _ in range(self.ROUNDS):
+                await client.send(b"ping")
+                assert await client.recv(10) == b"ping"
+            return count
+
+        return play
+
+    async def test_quick_client_is_waited_for_awake(self, sleeps):
+        assert await sleeps() < 4
+
+    @pytest.mark.parametrize(
+        "limits", [{"soon_s": 0.0}, {"awake_s": 0.0}, {"has_cores": False}], ids=str
+    )
+    async def test_others_are_slept_for(self, sleeps, limits):
+        """Who takes longer, as it did before or as it does now, and who shares the only core."""
+        assert await sleeps(**limits) > self.ROUNDS / 2
+
+
 class TestWhileARequestWaits:
     async def test_its_answer_is_returned(self, served):
         _, transport = served()
