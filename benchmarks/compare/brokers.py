@@ -29,6 +29,8 @@ APACHE_SETTINGS = {
     "log.cleaner.dedupe.buffer.size": 134217728,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 10000,
     "group.initial.rebalance.delay.ms": 0,
+    # Of a deleted topic, where only the broker's setting counts; a topic's own is below.
+    "log.segment.delete.delay.ms": 1000,
 }
 TOPIC_SETTINGS = {"file.delete.delay.ms": "1000"}
 """Deleted records leave the page cache before the disk has to take them."""

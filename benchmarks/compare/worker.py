@@ -87,15 +87,20 @@ def consume_in_group(
 ) -> dict[str, Any]:
     """Read so many records with the members of one group, each in a thread.
 
-    The time begins when the first record is there, after the group has come together.
+    The time begins when each of them has its share of the partitions.
     """
     group = f"measured-{time.time_ns()}"
-    together = threading.Barrier(members)
     began: list[float] = []
-    got = [0] * members
+    shares, got = [0] * members, [0] * members
     failures: list[BaseException] = []
 
     def read(member: int) -> None:
+        def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
+            shares[member] = len(partitions)
+
+        def revoked(*_: object) -> None:
+            shares[member] = 0
+
         consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -108,19 +113,17 @@ def consume_in_group(
             }
         )
         try:
-            assigned = threading.Event()
-            consumer.subscribe([topic], on_assign=lambda *_: assigned.set())
-            # Nothing counts before all of them have their share.
-            first = consumer.consume(1, timeout=30)
-            assert first, "nothing came"
-            got[member] += len(first)
-            together.wait(30)
+            consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked)
+            deadline = time.monotonic() + 30
+            # Polling goes on, or nobody else could join.
+            while not (all(shares) or failures):
+                consumer.consume(1, timeout=0.01)
+                assert time.monotonic() < deadline, f"shares are {shares} after 30 s"
             began.append(time.perf_counter())
-            while sum(got) < count:
+            while sum(got) < count and not failures:
                 got[member] += len(consumer.consume(10_000, timeout=0.05))
         except BaseException as error:
             failures.append(error)
-            together.abort()
         finally:
             consumer.close()
 
@@ -128,7 +131,7 @@ def consume_in_group(
     cpu = _cpu()
     for thread in threads:
         thread.start()
-    while any(thread.is_alive() for thread in threads) and sum(got) < count:
+    while sum(got) < count and not failures:
         time.sleep(0.002)
     ended, cpu = time.perf_counter(), _cpu() - cpu
     for thread in threads:
