@@ -232,7 +232,7 @@ class BrokerConfig:
         return self._resolve_log_config(topic_overrides)
 
     def topic_default(self, name: _Str) -> Value:
-        """Return the value of a topic setting for topics that do not set it (rule M225)."""
+        """Return the value of a topic setting for topics that do not set it (rule 225)."""
         for synonym, factor in TOPIC_SYNONYMS.get(name, ()):
             value = self._values[synonym]
             if value is None:

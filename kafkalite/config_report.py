@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells about settings: value, source, synonyms, type (rules B32, B33).
+"""What DescribeConfigs tells about settings: value, source, synonyms, type (rules 32, 33).
 
 The order of the synonyms, and when there are none, is that of Kafka's ConfigHelper.
 """
@@ -41,7 +41,7 @@ class Synonym:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ConfigEntry:
-    """One setting of one resource. The value of a sensitive setting is None (rule B32)."""
+    """One setting of one resource. The value of a sensitive setting is None (rule 32)."""
 
     name: str
     value: str | None
@@ -94,7 +94,7 @@ def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
 
 
 def describe_cluster_default(config: BrokerConfig) -> list[ConfigEntry]:
-    """Return what was changed for all brokers while they ran; nothing else (rule B32)."""
+    """Return what was changed for all brokers while they ran; nothing else (rule 32)."""
     entries = []
     for name in sorted(config.dynamic_default):
         setting = BROKER.get(name)
@@ -149,7 +149,7 @@ def describe_client_metrics(overrides: Mapping[str, str]) -> list[ConfigEntry]:
 
 
 def select(entries: Iterable[ConfigEntry], names: Iterable[str] | None) -> list[ConfigEntry]:
-    """Return the entries of these names; of all, if there are none (rule B32)."""
+    """Return the entries of these names; of all, if there are none (rule 32)."""
     wanted = frozenset(names or ())
     return [entry for entry in entries if not wanted or entry.name in wanted]
 

@@ -195,13 +195,13 @@ def test_endpoints_to_register() -> None:
 
 
 def test_logs_have_kafkas_defaults() -> None:
-    """Rule M224."""
+    """Rule 224."""
     assert load_config().log_config() == LogConfig()
     assert load_config().log_config({}) is not None
 
 
 def test_a_topics_own_settings_go_before_the_brokers() -> None:
-    """Rule M225."""
+    """Rule 225."""
     config = load_config(
         overrides={"log.segment.bytes": "2000000", "log.cleanup.policy": "compact"}
     )
@@ -227,7 +227,7 @@ def test_a_topics_own_settings_go_before_the_brokers() -> None:
 def test_retention_takes_the_most_exact_unit_that_is_set(
     settings: dict[str, str], retention_ms: int
 ) -> None:
-    """Rule M225: log.retention.ms before .minutes before .hours; negative is no limit."""
+    """Rule 225: log.retention.ms before .minutes before .hours; negative is no limit."""
     assert load_config(overrides=settings).log_config().retention_ms == retention_ms
 
 

@@ -128,7 +128,7 @@ class TestListenerOfBrokers:
 
 
 def test_other_brokers_are_told_a_host_whatever_is_advertised() -> None:
-    """Rule B17: `auto` answers with the address a client came in by, which others never see."""
+    """Rule 17: `auto` answers with the address a client came in by, which others never see."""
     listeners = [
         Listener(name="A", host="127.0.0.1", port=0),
         Listener(name="B", host="", port=0),

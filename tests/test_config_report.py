@@ -31,7 +31,7 @@ def synonyms(entry: ConfigEntry) -> list[tuple[str, str | None, int]]:
 
 
 def test_a_topic_reports_every_setting_even_at_its_default() -> None:
-    """Rules B33 and M223."""
+    """Rules 33 and 223."""
     entries = describe_topic(kafka(), {})
     assert {entry.name for entry in entries} == set(KAFKA["topic"])
     for entry in entries:
@@ -43,7 +43,7 @@ def test_a_topic_reports_every_setting_even_at_its_default() -> None:
 
 
 def test_defaults_of_a_topic_name_the_broker_setting_they_come_from() -> None:
-    """Rule B33, as a running Kafka 4.3 answers: families without a first member have no synonym."""
+    """Rule 33, as a running Kafka 4.3 answers: families without a first member have no synonym."""
     entries = describe_topic(kafka(), {})
     assert synonyms(one(entries, "segment.bytes")) == [("log.segment.bytes", "1073741824", 5)]
     assert synonyms(one(entries, "retention.ms")) == []
@@ -53,7 +53,7 @@ def test_defaults_of_a_topic_name_the_broker_setting_they_come_from() -> None:
 
 
 def test_synonyms_go_from_most_to_least_specific() -> None:
-    """Rule B33."""
+    """Rule 33."""
     config = kafka(message_max_bytes="1")
     config.apply_dynamic({"message.max.bytes": "2"}, {"message.max.bytes": "3"})
     entry = one(describe_topic(config, {"max.message.bytes": " 4 "}), "max.message.bytes")
@@ -112,7 +112,7 @@ def test_defaults_of_a_profile_are_reported_as_defaults() -> None:
 
 
 def test_secrets_are_never_told() -> None:
-    """Rule B32."""
+    """Rule 32."""
     entry = one(describe_broker(kafka(ssl_key_password="hunter2")), "ssl.key.password")
     assert entry.is_sensitive
     assert entry.value is None
@@ -140,7 +140,7 @@ def test_internal_settings_are_reported_once_they_are_set() -> None:
 
 
 def test_the_cluster_default_holds_only_what_was_changed() -> None:
-    """Rule B32: an empty broker name."""
+    """Rule 32: an empty broker name."""
     config = kafka(log_retention_ms="1")
     assert describe_cluster_default(config) == []
     config.apply_dynamic({"log.retention.ms": "2"}, {"log.retention.ms": "3"})
@@ -173,7 +173,7 @@ def test_client_metrics_have_synonyms_only_once_set() -> None:
 
 
 def test_names_select_and_no_names_mean_all() -> None:
-    """Rule B32: null and an empty list are the same."""
+    """Rule 32: null and an empty list are the same."""
     entries = describe_topic(kafka(), {})
     assert select(entries, None) == select(entries, []) == entries
     assert [entry.name for entry in select(entries, ["nope", "segment.ms"])] == ["segment.ms"]

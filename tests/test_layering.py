@@ -1,4 +1,4 @@
-"""The structure of the package, held as data and read from its imports (architecture §3 and §4)."""
+"""The structure of the package, held as data and read from its imports (docs/architecture.md)."""
 
 import ast
 import sys

@@ -38,7 +38,7 @@ FEATURES_EPOCH = 1
 """Features are what the code says, so that there is one epoch of them. 0 would do for Kafka's own
 clients; -1 means unknown."""
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
-"""What a client may call its software and its version (KIP-511, fact H6)."""
+"""What a client may call its software and its version (KIP-511)."""
 
 
 def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
@@ -83,7 +83,7 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
 def refuse(
     request: ApiVersionsRequest | None, error: KafkaError, context: RequestContext
 ) -> ApiVersionsResponse:
-    """Answer the error; for a version that is too new, with the range to choose from (fact H3)."""
+    """Answer the error; for a version that is too new, with the range to choose from (rule 5)."""
     del request, context
     too_new = error.code is ErrorCode.UNSUPPORTED_VERSION
     return ApiVersionsResponse(

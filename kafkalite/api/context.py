@@ -36,7 +36,7 @@ class RequestContext:
     """One connection, and the request on it that is being served.
 
     There is one per connection: `api_version`, `client_id` and `now_ms` are those of the request
-    in process, of which a connection has one at a time (rule A9), so they hold until it is
+    in process, of which a connection has one at a time (rule 9), so they hold until it is
     answered.
     """
 

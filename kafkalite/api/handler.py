@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class NoResponse:
-    """The answer to a request that must not be answered (Produce with acks=0, rule A12)."""
+    """The answer to a request that must not be answered (Produce with acks=0, rule 12)."""
 
 
 NO_RESPONSE: Final = NoResponse()

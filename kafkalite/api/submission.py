@@ -1,4 +1,4 @@
-"""Asking for changes of metadata within the time that a request allows (rules B28, B29)."""
+"""Asking for changes of metadata within the time that a request allows (rules 28, 29)."""
 
 from collections.abc import Sequence
 

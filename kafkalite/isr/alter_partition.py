@@ -1,4 +1,4 @@
-"""Changes of ISRs, asked of the controller by AlterPartition (KIP-497, rule I176).
+"""Changes of ISRs, asked of the controller by AlterPartition (KIP-497, rule 176).
 
 The shell around the leaders' proposals, and the two clocks of replication: the search for lagging
 followers, and the checkpoint of high watermarks.

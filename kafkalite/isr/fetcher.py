@@ -419,7 +419,7 @@ class _Source:
             for piece in slices(action.records, SLICE_BYTES) if remaining else ():
                 remaining -= len(piece)
                 if partition.append_as_follower(piece, leader_epoch=leader_epoch) is None:
-                    # A part of a batch, or one of a later epoch (rule I170).
+                    # A part of a batch, or one of a later epoch (rule 170).
                     followed.core.on_failure(self._clock.monotonic_ms())
                     return
                 if remaining:

@@ -60,14 +60,14 @@ class TruncateTo:
 
 @dataclass(slots=True)
 class RestartAt:
-    """Remove everything and begin at the leader's log start (rule I172)."""
+    """Remove everything and begin at the leader's log start (rule 172)."""
 
     offset: int
 
 
 @dataclass(slots=True)
 class AskBounds:
-    """Ask the leader for the start and the end of its log, for `on_bounds` (rule I172)."""
+    """Ask the leader for the start and the end of its log, for `on_bounds` (rule 172)."""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Follower:
 
     Attributes:
         leader_epoch: that it fetches in; answers to fetches of another one mean nothing.
-        is_paused: it waits for word of a new leader epoch (rule I173).
+        is_paused: it waits for word of a new leader epoch (rule 173).
         due_ms: before this time (monotonic) it does not fetch, having failed.
         lag: records that the leader has committed and this replica has not; None if unknown.
     """
@@ -121,7 +121,7 @@ class Follower:
         """Follow in the leader epoch of `position`; return what is to be done before fetching.
 
         A log that knows no epochs cannot be compared with the leader's: what is not known to be
-        committed goes (rule I171).
+        committed goes (rule 171).
         """
         self.leader_epoch = position.leader_epoch
         self.is_paused = False
@@ -178,7 +178,7 @@ class Follower:
     def on_bounds(
         self, current: Position, *, leader_start_offset: int, leader_end_offset: int, now_ms: int
     ) -> Action:
-        """Return what to do about an offset that the leader has not got (rule I172).
+        """Return what to do about an offset that the leader has not got (rule 172).
 
         A leader that ends earlier was elected uncleanly; one that begins later has deleted what
         this replica missed. If neither is so any more, the next fetch may succeed.

@@ -20,7 +20,7 @@ class Following:
 
     Attributes:
         leader_id: broker to fetch from, NO_LEADER if there is none.
-        high_watermark: as far as is known here; lags the leader's by a fetch (rule I169).
+        high_watermark: as far as is known here; lags the leader's by a fetch (rule 169).
     """
 
     __slots__ = ("_log", "high_watermark", "leader_id")

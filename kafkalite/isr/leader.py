@@ -1,7 +1,7 @@
 """What the leader of a replicated partition decides: high watermark, ISR, who may acknowledge.
 
 Pure: no log, clock or network. Inputs are `on_*`; each returns whether the high watermark moved.
-After Kafka's Partition (rules I163-I168, I176).
+After Kafka's Partition (rules 163-168, 176).
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 IsEligible = Callable[[int, int], bool]
 """(broker id, broker epoch it fetched in) -> whether that broker may be in an ISR: it is alive, in
-this epoch, and not shutting down (rules I166, I183, KIP-903)."""
+this epoch, and not shutting down (rules 166, 183, KIP-903)."""
 
 FINAL_REFUSALS: Final = frozenset(
     {
@@ -169,7 +169,7 @@ class Leader:
         broker_epoch: int,
         now_ms: int,
     ) -> bool:
-        """Note that a follower has all below `offset`, which it asks for (rules I163-I166).
+        """Note that a follower has all below `offset`, which it asks for (rules 163-166).
 
         Not to be called for an offset that is out of range, or of another history than the
         leader's (DivergingEpoch): such a follower has something else below it.
@@ -201,7 +201,7 @@ class Leader:
         return offset != before and self._advance()
 
     def on_tick(self, now_ms: int) -> bool:
-        """Look for members of the ISR that lag (rule I165); due each half `lag_ms_max`.
+        """Look for members of the ISR that lag (rule 165); due each half `lag_ms_max`.
 
         The high watermark may move, too: a replica that it waited for has fallen behind.
         """
@@ -248,7 +248,7 @@ class Leader:
         return self._commit(isr, partition_epoch)
 
     def on_isr_rejected(self, proposal: Proposal, error: ErrorCode) -> bool:
-        """Take the controller's refusal of a proposal (rule I176).
+        """Take the controller's refusal of a proposal (rule 176).
 
         What does not say whether the change was made is asked again, see `take_proposal`.
         """
@@ -346,7 +346,7 @@ class Leader:
         )
 
     def _consider_expanding(self, follower: FollowerProgress) -> None:
-        """Ask for a follower that has caught up to be let in (rule I166)."""
+        """Ask for a follower that has caught up to be let in (rule 166)."""
         if (
             isinstance(self.state, Committed)
             and follower.log_end_offset >= self.high_watermark
@@ -371,7 +371,7 @@ class Leader:
         )
 
     def _advance(self) -> bool:
-        """Move the high watermark as far as it may (rule I167); return whether it moved.
+        """Move the high watermark as far as it may (rule 167); return whether it moved.
 
         It stays while the ISR is too small: what a lone survivor takes on could not be relied on
         once it is passed to others (KAFKA-15583).

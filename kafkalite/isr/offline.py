@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class OfflineReplica:
     """What is left of a partition here: what its clients are told, and its leadership to give up.
 
-    Rule I185.
+    Rule 185.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class Partition(Replica):
     # --- Roles -----------------------------------------------------------------------------------
 
     def begin_as_follower(self, *, high_watermark: int) -> None:
-        """Begin without a leader, and with the high watermark that was written last (rule I184).
+        """Begin without a leader, and with the high watermark that was written last (rule 184).
 
         Until it has reached the end of what is here, no transaction counts as decided.
         """
@@ -75,7 +75,7 @@ class Partition(Replica):
 
         What is older than what is known already (an answer of the controller may be faster than
         the metadata) is ignored. The epoch's start offset is kept with the log before anything is
-        appended in it (rule F99).
+        appended in it (rule 99).
         """
         if self._is_stale(state):
             return
@@ -235,7 +235,7 @@ class Partition(Replica):
     def on_follower_fetch(
         self, replica_id: int, broker_epoch: int, offset: int, log_start_offset: int, now_ms: int
     ) -> None:
-        """Note that a follower has all below `offset` (rule I163).
+        """Note that a follower has all below `offset` (rule 163).
 
         Not to be called for an offset that `read` refuses or finds diverging.
 
@@ -282,7 +282,7 @@ class Partition(Replica):
             self._settle(role, moved=moved)
 
     def resign(self) -> None:
-        """Have another in-sync replica lead, since this log cannot be written (rule I185)."""
+        """Have another in-sync replica lead, since this log cannot be written (rule 185)."""
         role = self._role
         if isinstance(role, Leading):
             self._is_unwritable = True
@@ -295,7 +295,7 @@ class Partition(Replica):
         return role.core.take_proposal() if isinstance(role, Leading) else None
 
     def on_isr_answer(self, proposal: "Proposal", answer: IsrAccepted | ErrorCode) -> None:
-        """Take what became of a proposal (rule I176); an error may mean that it is made again."""
+        """Take what became of a proposal (rule 176); an error may mean that it is made again."""
         role = self._role
         if isinstance(role, Leading):
             moved = role.on_answer(proposal, answer)
@@ -335,7 +335,7 @@ class Partition(Replica):
     def fetch_position(self) -> tuple[int, int, int, int]:
         """Return what the next fetch says: (offset, epoch of the last record, leader epoch, start).
 
-        The epoch of the last record is -1 where the log has none (rule I171).
+        The epoch of the last record is -1 where the log has none (rule 171).
         """
         log = self.log
         return log.log_end_offset, log.leader_epoch, self.leader_epoch, log.log_start_offset
@@ -343,7 +343,7 @@ class Partition(Replica):
     def append_as_follower(
         self, records: bytearray | memoryview, *, leader_epoch: int | None = None
     ) -> AppendInfo | None:
-        """Write batches as the leader sent them; None if there was no whole one (rule I170).
+        """Write batches as the leader sent them; None if there was no whole one (rule 170).
 
         Args:
             records: of a Fetch response; one that is cut off at the end is left out.
@@ -363,7 +363,7 @@ class Partition(Replica):
         return role.append(records, leader_epoch=self.leader_epoch)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off everything from `offset` on, which the leader does not have (rule I171).
+        """Cut off everything from `offset` on, which the leader does not have (rule 171).
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
@@ -373,7 +373,7 @@ class Partition(Replica):
         self._wake()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Begin anew at the leader's log start, which is beyond all that is here (rule I172).
+        """Begin anew at the leader's log start, which is beyond all that is here (rule 172).
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.
@@ -383,7 +383,7 @@ class Partition(Replica):
         self._wake()
 
     def advance_follower(self, leader_high_watermark: int, leader_log_start_offset: int) -> None:
-        """Take over the leader's bounds as far as this log reaches (rules I169, I170).
+        """Take over the leader's bounds as far as this log reaches (rules 169, 170).
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER, it is led here by now; KAFKA_STORAGE_ERROR.

@@ -218,7 +218,7 @@ class ReplicaManager:
             partition.tick(now_ms)
 
     def write_high_watermarks(self) -> None:
-        """Write `replication-offset-checkpoint`, unless it is up to date (rule I169).
+        """Write `replication-offset-checkpoint`, unless it is up to date (rule 169).
 
         A broker without followers needs none: what it has is committed.
         """

@@ -20,7 +20,7 @@ class Member(NamedTuple):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Proposal:
-    """A change of the ISR that the leader asks of the controller (AlterPartition, rule I176)."""
+    """A change of the ISR that the leader asks of the controller (AlterPartition, rule 176)."""
 
     leader_epoch: int
     partition_epoch: int
@@ -43,7 +43,7 @@ class Committed:
 class PendingExpand:
     """The leader has asked to take one replica in.
 
-    It may be in the ISR already, and be elected: the high watermark waits for it (rule I168).
+    It may be in the ISR already, and be elected: the high watermark waits for it (rule 168).
     """
 
     committed: Committed
@@ -69,7 +69,7 @@ class PendingExpand:
 class PendingShrink:
     """The leader has asked to put replicas out.
 
-    They may still be in the ISR, and be elected: the high watermark waits for them (rule I168).
+    They may still be in the ISR, and be elected: the high watermark waits for them (rule 168).
     """
 
     committed: Committed
@@ -103,7 +103,7 @@ class FollowerProgress:
         log_start_offset: as it told last.
         broker_epoch: in which it fetched (KIP-903); UNKNOWN_BROKER_EPOCH from those too old to say.
         has_fetched: whether it did since this broker leads.
-        caught_up_ms: when it last had all that the leader had (rule I164).
+        caught_up_ms: when it last had all that the leader had (rule 164).
         fetch_ms, leader_end_offset: time of its last fetch, and the leader's log end then.
     """
 
@@ -117,7 +117,7 @@ class FollowerProgress:
     leader_end_offset: int = UNKNOWN_OFFSET
 
     def on_fetch(self, *, offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """Note a fetch from `offset`, and when it shows the follower was caught up (rule I164)."""
+        """Note a fetch from `offset`, and when it shows the follower was caught up (rule 164)."""
         if offset >= leader_end_offset:
             self.caught_up_ms = now_ms
         elif self.fetch_ms is not None and offset >= self.leader_end_offset:
@@ -129,7 +129,7 @@ class FollowerProgress:
         self.has_fetched = True
 
     def is_caught_up(self, *, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
-        """Tell whether it has everything, or had it not long ago (rule I165)."""
+        """Tell whether it has everything, or had it not long ago (rule 165)."""
         if self.log_end_offset == leader_end_offset:
             return True
         return self.caught_up_ms is not None and now_ms - self.caught_up_ms <= lag_ms_max

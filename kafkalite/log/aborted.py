@@ -65,7 +65,7 @@ def overlapping(
         upper_offset: its end, exclusive.
 
     Returns:
-        The entries, and False if later segments may hold more of them (rule G116).
+        The entries, and False if later segments may hold more of them (rule 116).
     """
     found = []
     for transaction in transactions:

@@ -304,7 +304,7 @@ class BatchFilter:
         return kept, has_tombstones
 
     def _emptied(self, batch: memoryview, header: BatchHeader) -> Kept:
-        """Return the header alone where someone needs it, else nothing (rule K207)."""
+        """Return the header alone where someone needs it, else nothing (rule 207)."""
         if header.next_offset != self._upper_offset and not self._is_last_of_producer(header):
             return Kept(None, header)
         if header.record_count == 0:

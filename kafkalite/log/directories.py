@@ -62,7 +62,7 @@ def partition_of(name: str) -> TopicPartition | None:
 
 
 def name_for_deletion(topic_partition: TopicPartition, unique: "UUID") -> str:
-    """Return the name that a deleted partition's directory has until it is gone (rule K203)."""
+    """Return the name that a deleted partition's directory has until it is gone (rule 203)."""
     return _name_without_use(topic_partition, unique, DELETE_SUFFIX)
 
 

@@ -28,7 +28,7 @@ _Result = TypeVar("_Result")
 _Arguments = TypeVarTuple("_Arguments")
 
 SLOW_APPEND_MS = 10
-"""An append that took longer is counted as a stall: the kernel was writing back (bench M11)."""
+"""An append that took longer is counted as a stall: the kernel was writing back."""
 
 
 class DirectoryEntry(NamedTuple):
@@ -149,7 +149,7 @@ class TornFile(OSError):
 async def run_in_thread(
     function: "Callable[[*_Arguments], _Result]", *arguments: *_Arguments
 ) -> _Result:
-    """Run what may block in a worker thread, and wait for it (150 µs for the hop, bench M8).
+    """Run what may block in a worker thread, and wait for it (some 150 µs for the hop).
 
     Not abandoned on cancellation: what it does to files is finished before anyone goes on.
     """

@@ -64,7 +64,7 @@ class LeaderEpochs:
     def end_offset_for(self, leader_epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return (epoch, end offset) of the largest epoch <= leader_epoch; (-1, -1) if unknown.
 
-        End offset is exclusive. Answers OffsetForLeaderEpoch (rule F98): the latest epoch ends at
+        End offset is exclusive. Answers OffsetForLeaderEpoch (rule 98): the latest epoch ends at
         `log_end_offset`; one below all known ends, under its own name, where the first known
         begins; one above all is unknown.
         """

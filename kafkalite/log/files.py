@@ -145,7 +145,7 @@ class LogFiles:
     # --- Leader epochs ---------------------------------------------------------------------------
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """Note that a new leader writes from the log end on (rule F99).
+        """Note that a new leader writes from the log end on (rule 99).
 
         The file follows before the first append of that epoch, at the latest: an epoch without
         records is of no use to anyone after a crash.
@@ -219,7 +219,7 @@ class LogFiles:
         return segment
 
     def roll_after_ms(self, segment: Segment) -> int:
-        """Return the age at which a segment is rolled: segment.ms less its jitter (rule K200).
+        """Return the age at which a segment is rolled: segment.ms less its jitter (rule 200).
 
         A compacted log rolls within max.compaction.lag.ms, as compaction spares the active segment.
         Jitter is spread over segments by a checksum of their names: random enough, and the same in
@@ -320,7 +320,7 @@ class LogFiles:
             self._move_start(offset)
 
     def apply_retention(self, now_ms: int, *, high_watermark: int | None = None) -> int:
-        """Delete the segments whose time has come (rules K201-K204); return how many.
+        """Delete the segments whose time has come (rules 201-204); return how many.
 
         Args:
             now_ms: wall clock.
@@ -392,7 +392,7 @@ class LogFiles:
         """Put compacted segments in the place of those they were made from.
 
         A crash leaves either the old or the new: once the first is called `.swap`, start-up
-        finishes what was begun (rule K205, Kafka's LogLoader).
+        finishes what was begun (rule 205, Kafka's LogLoader).
 
         Args:
             cleaned: from `new_cleaned_segment`, finished and synced, in order.

@@ -1,4 +1,4 @@
-"""Sparse offset and time indexes of a segment, in Kafka's file formats (rule K199).
+"""Sparse offset and time indexes of a segment, in Kafka's file formats (rule 199).
 
 `.index` holds (int32 relative offset, int32 position) and `.timeindex` (int64 timestamp, int32
 relative offset), big-endian, ascending, an entry per `index.interval.bytes` of log. Offsets are

@@ -48,7 +48,7 @@ class AppendInfo:
         last_offset: of the last record, inclusive.
         log_append_time_ms: -1 for CreateTime topics.
         log_start_offset: of the log.
-        duplicate: the producer had sent this batch before, nothing was appended (rule D56).
+        duplicate: the producer had sent this batch before, nothing was appended (rule 56).
         size_bytes: appended.
     """
 
@@ -67,7 +67,7 @@ class Log(LogFiles):
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """First offset of the oldest open transaction, None if none is open (rule G115)."""
+        """First offset of the oldest open transaction, None if none is open (rule 115)."""
         offset = self.producers.first_unstable_offset
         return offset if offset is None else max(offset, self.log_start_offset)
 
@@ -79,7 +79,7 @@ class Log(LogFiles):
     def end_offset_for(self, leader_epoch: int) -> tuple[int, int]:
         """Return (epoch, end offset) of the largest epoch <= leader_epoch; (-1, -1) if none.
 
-        End offset is exclusive. Answers OffsetForLeaderEpoch (rule F98).
+        End offset is exclusive. Answers OffsetForLeaderEpoch (rule 98).
         """
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
@@ -179,7 +179,7 @@ class Log(LogFiles):
         Args:
             batches: of a Fetch response. An incomplete one at the end is left out.
             leader_epoch: that the fetch was made in; batches of a later one wait for a fetch that
-                knows it (rule I170).
+                knows it (rule 170).
 
         Raises:
             KafkaError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE where offsets do not continue the log,
@@ -453,7 +453,7 @@ class Log(LogFiles):
     ) -> tuple[int, int, int] | None:
         """Return (offset, timestamp, leader epoch) of the first record at or after `timestamp`.
 
-        None if there is none below `upper_offset` (rule F93).
+        None if there is none below `upper_offset` (rule 93).
         """
         self._check_online()
         try:
@@ -477,7 +477,7 @@ class Log(LogFiles):
     def aborted_transactions(
         self, first_offset: int, upper_offset: int
     ) -> "list[AbortedTransaction]":
-        """Return aborted transactions with records in [first_offset, upper_offset) (rule G116)."""
+        """Return aborted transactions with records in [first_offset, upper_offset) (rule 116)."""
         self._check_online()
         found: list[AbortedTransaction] = []
         try:

@@ -464,7 +464,7 @@ class LogManager:
     # --- Checkpoints -----------------------------------------------------------------------------
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Return the high watermarks that were written last, for followers' start (rule I184)."""
+        """Return the high watermarks that were written last, for followers' start (rule 184)."""
         found: dict[TopicPartition, int] = {}
         for directory in self._directories:
             found.update(directory.high_watermarks())

@@ -141,7 +141,7 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """First offset of the oldest open transaction, None if none is open (rule G115)."""
+        """First offset of the oldest open transaction, None if none is open (rule 115)."""
         return next(iter(self._open), None)
 
     def first_unstable_offset_below(self, high_watermark: int) -> int | None:
@@ -229,7 +229,7 @@ class ProducerStates:
         Producers have several batches under way. Those behind this one would be told
         OUT_OF_ORDER_SEQUENCE_NUMBER, at which some give up the guarantee that they were made for:
         librdkafka goes on in another epoch, and may write twice what was under way to other
-        partitions. Of a producer unknown here they would even be taken (rule D58).
+        partitions. Of a producer unknown here they would even be taken (rule 58).
 
         Args:
             header: of the batch.
@@ -295,7 +295,7 @@ class ProducerStates:
         return None
 
     def remove_expired(self, now_ms: int, *, expiration_ms: int) -> int:
-        """Forget producers that were silent for `expiration_ms`; return how many (rule D62).
+        """Forget producers that were silent for `expiration_ms`; return how many (rule 62).
 
         Never one with an open transaction.
         """
@@ -406,7 +406,7 @@ class ProducerStates:
         state.last_timestamp = header.max_timestamp
         state.transaction_first_offset = NO_OFFSET
         if first_offset < 0:
-            return None  # an empty transaction leaves no trace (rule G117)
+            return None  # an empty transaction leaves no trace (rule 117)
         del self._open[first_offset]
         if self.awaits_replication:
             self._decided[first_offset] = offset
@@ -460,7 +460,7 @@ def read_snapshot(snapshot: bytes) -> list[ProducerState]:
 
 
 def _check_sequence(header: BatchHeader, state: ProducerState) -> None:
-    """Refuse a gap in a producer's sequences (rules D57 and D59)."""
+    """Refuse a gap in a producer's sequences (rules 57 and 59)."""
     sequence = header.base_sequence
     if header.producer_epoch != state.epoch:
         if sequence != 0 and state.epoch != NO_PRODUCER_EPOCH:

@@ -13,7 +13,7 @@ class FileRegion:
     whoever uses sendfile when it comes up short.
 
     `next_offset` is the offset after the last batch in the region (exclusive end), -1 where nobody
-    asked; what a read_committed reader must know of depends on it (rule G116).
+    asked; what a read_committed reader must know of depends on it (rule 116).
     """
 
     __slots__ = ("file", "length", "next_offset", "position")

@@ -1,4 +1,4 @@
-"""Which segments of a log have had their time (rules K201, K202 and K204). Pure."""
+"""Which segments of a log have had their time (rules 201, 202 and 204). Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

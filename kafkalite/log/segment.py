@@ -62,7 +62,7 @@ class BatchSpan(NamedTuple):
 
 
 def file_name(base_offset: int, suffix: str) -> str:
-    """Return Kafka's name of a segment's file: the base offset in 20 digits (rule K199)."""
+    """Return Kafka's name of a segment's file: the base offset in 20 digits (rule 199)."""
     return f"{base_offset:020d}{suffix}"
 
 
@@ -215,7 +215,7 @@ class Segment:
         segment_ms: int,
         index_bytes: int,
     ) -> bool:
-        """Whether the next append belongs into a new segment (rule K200).
+        """Whether the next append belongs into a new segment (rule 200).
 
         Args:
             incoming_bytes: size of the append.
@@ -372,7 +372,7 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """Largest timestamp, or the file's age where no record has one (rule K201)."""
+        """Largest timestamp, or the file's age where no record has one (rule 201)."""
         timestamp = self.largest.timestamp
         return timestamp if timestamp >= 0 else self.modified_ms
 

@@ -1,6 +1,6 @@
 """A log's `.snapshot` files, and the replay that continues where one of them ends.
 
-A snapshot named by offset N is the producers' state made by all batches below N (rule D63).
+A snapshot named by offset N is the producers' state made by all batches below N (rule 63).
 """
 
 from typing import TYPE_CHECKING

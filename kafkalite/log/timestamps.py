@@ -1,4 +1,4 @@
-"""Offsets by timestamp in the segments of one log (ListOffsets, rules F92-F94)."""
+"""Offsets by timestamp in the segments of one log (ListOffsets, rules 92-94)."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ def first_at_or_after(
 ) -> Found | None:
     """Return the first record with a timestamp >= `timestamp`, None if there is none.
 
-    By record, not by batch (rule F93); one batch is opened, all others are passed by their headers.
+    By record, not by batch (rule 93); one batch is opened, all others are passed by their headers.
 
     Args:
         segments: of the log, in order.

@@ -82,7 +82,7 @@ def check_topic_configs(configs: Mapping[str, str | None], rules: Rules) -> dict
     """Return the settings that a new topic is to have.
 
     Raises:
-        KafkaError: INVALID_CONFIG (rules B28, M227).
+        KafkaError: INVALID_CONFIG (rules 28, 227).
     """
     missing = [name for name, value in configs.items() if value is None]
     if missing:
@@ -131,7 +131,7 @@ def check_broker_name(name: str, broker_id: int) -> None:
     """Refuse a resource name that is not this broker's id.
 
     Raises:
-        KafkaError: INVALID_REQUEST (rule B32).
+        KafkaError: INVALID_REQUEST (rule 32).
     """
     if not name.removeprefix("-").isdecimal():
         raise KafkaError(

@@ -19,7 +19,7 @@ NO_EPOCH = -1
 
 
 def register_broker(event: RegisterBroker, image: Image, rules: Rules) -> list[Change]:
-    """A broker that comes back begins a new reign of what it leads (rules I180, I197).
+    """A broker that comes back begins a new reign of what it leads (rules 180, 197).
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH if the broker has registered again meanwhile.
@@ -64,7 +64,7 @@ def register_broker(event: RegisterBroker, image: Image, rules: Rules) -> list[C
 
 
 def unregister_broker(event: UnregisterBroker, image: Image, rules: Rules) -> list[Change]:
-    """Rules I178 and I179."""
+    """Rules 178 and 179."""
     known = image.brokers.get(event.broker_id)
     if known is None:
         raise KafkaError(
@@ -85,7 +85,7 @@ def unregister_broker(event: UnregisterBroker, image: Image, rules: Rules) -> li
 
 
 def shut_down(event: ControlledShutdown, image: Image) -> list[Change]:
-    """A broker that is about to stop gives its leaderships away (rules I182, I183).
+    """A broker that is about to stop gives its leaderships away (rules 182, 183).
 
     It asks again for those that nobody could take; `still_led` says which these are.
 
@@ -110,7 +110,7 @@ def shut_down(event: ControlledShutdown, image: Image) -> list[Change]:
 
 
 def still_led(image: Image, broker_id: int) -> list[tuple[str, int]]:
-    """Return topic and index of what a broker leads and others could lead (rule I183)."""
+    """Return topic and index of what a broker leads and others could lead (rule 183)."""
     return [
         (topic.name, index)
         for topic in image.topics.values()
@@ -144,7 +144,7 @@ def check_epoch(
 
 
 def is_unclean(topic: TopicImage, rules: Rules) -> bool:
-    """Say whether a replica that lacks records may lead where no other can (rule I178)."""
+    """Say whether a replica that lacks records may lead where no other can (rule 178)."""
     own = topic.configs.get("unclean.leader.election.enable")
     if own is None:
         return rules.topic_defaults.unclean_leader_election_enable
@@ -154,7 +154,7 @@ def is_unclean(topic: TopicImage, rules: Rules) -> bool:
 def _failed(
     state: PartitionImage, broker_id: int, live: Collection[int], shutting_down: Collection[int]
 ) -> PartitionImage:
-    """Return a partition after the failure of a broker that is back already (rule I197).
+    """Return a partition after the failure of a broker that is back already (rule 197).
 
     It may lack what it had acknowledged, so it is in sync no more and somebody else leads; but
     where nobody else was in sync, it is the one to wait for, and here it is: it leads again.

@@ -85,7 +85,7 @@ class BrokerUnregistered:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class LeaderEpochsRaised:
-    """A broker that came back leads its partitions again, in a new reign of each (rule I180).
+    """A broker that came back leads its partitions again, in a new reign of each (rule 180).
 
     Consumers see by the epoch that records of the reign before may have been lost with the crash
     of a machine (KIP-320). One change for all partitions: a start may have thousands.
@@ -239,7 +239,7 @@ class ConfigsChanged:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ProducerIdsAllocated:
-    """A broker may hand out the producer ids up to `next_producer_id`, exclusive (rule D64)."""
+    """A broker may hand out the producer ids up to `next_producer_id`, exclusive (rule 64)."""
 
     broker_id: int
     next_producer_id: int

@@ -100,7 +100,7 @@ def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
 
 
 def _with_elections(changes: list[Change], image: Image) -> list[Change]:
-    """Add what it means that a topic without leaders may have them uncleanly now (rule I178)."""
+    """Add what it means that a topic without leaders may have them uncleanly now (rule 178)."""
     for change in tuple(changes):
         if isinstance(change, ConfigsChanged) and change.resource_type == TOPIC_RESOURCE:
             changes += elect_if_unclean(change, image)
@@ -108,7 +108,7 @@ def _with_elections(changes: list[Change], image: Image) -> list[Change]:
 
 
 def _create_topic(event: CreateTopic, image: Image, rules: Rules) -> list[Change]:
-    """Rules B22, B28."""
+    """Rules 22, 28."""
     if event.name == CLUSTER_METADATA_TOPIC:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"{event.name} is a name that Kafka keeps to itself"
@@ -131,7 +131,7 @@ def _create_topic(event: CreateTopic, image: Image, rules: Rules) -> list[Change
 
 
 def _check_collision(name: str, image: Image) -> None:
-    """Refuse a name that differs from another only by '.' and '_' (rule B22)."""
+    """Refuse a name that differs from another only by '.' and '_' (rule 22)."""
     if not can_collide(name):
         return
     other = image.colliding.get(collision_key(name))
@@ -192,7 +192,7 @@ def _assigned_partitions(event: CreateTopic, image: Image) -> list[PartitionImag
 
 
 def _delete_topic(event: DeleteTopic, image: Image, rules: Rules) -> list[Change]:
-    """Rule B30."""
+    """Rule 30."""
     if not rules.broker_values["delete.topic.enable"]:
         raise KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED, "The broker's delete.topic.enable is false"
@@ -206,7 +206,7 @@ def _delete_topic(event: DeleteTopic, image: Image, rules: Rules) -> list[Change
 
 
 def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
-    """Rule B31."""
+    """Rule 31."""
     topic = _existing(event.name, image)
     current = len(topic.partitions)
     additional = event.count - current
@@ -250,7 +250,7 @@ def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
 
 
 def _allocate_producer_ids(event: AllocateProducerIds, image: Image) -> list[Change]:
-    """Rule D64."""
+    """Rule 64."""
     if event.broker_epoch >= 0:
         check_epoch(image, event.broker_id, event.broker_epoch)
     next_producer_id = image.next_producer_id + event.count

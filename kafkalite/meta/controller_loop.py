@@ -73,7 +73,7 @@ class ControllerLoop:
                 raise result
 
     async def rebalance(self) -> None:
-        """Lead partitions back to their preferred replicas from time to time (rule I181)."""
+        """Lead partitions back to their preferred replicas from time to time (rule 181)."""
         while True:
             await trio.sleep(self._config.int("leader.imbalance.check.interval.seconds"))
             if not self._runner.is_controller:
@@ -91,7 +91,7 @@ class ControllerLoop:
 def registrations(image: Image, live: Mapping[int, BrokerImage]) -> list[Event]:
     """Return what makes the brokers of an image those that live.
 
-    One with another broker epoch failed and came back, perhaps unnoticed (rule J197). That is one
+    One with another broker epoch failed and came back, perhaps unnoticed (rule 197). That is one
     event: nobody is elected uncleanly for a broker that is there.
     """
     events: list[Event] = [

@@ -17,7 +17,7 @@ def elect_offline(
     unclean: bool,
     shutting_down: Collection[int] = (),
 ) -> PartitionImage:
-    """Return the partition as it is to be with these brokers alive (rules I178-I180).
+    """Return the partition as it is to be with these brokers alive (rules 178-180).
 
     The leader stays if it lives. Else the first live in-sync replica, in the order of the
     assignment, leads; if there is none, nobody, or with `unclean` the first live replica at the
@@ -36,7 +36,7 @@ def elect_offline(
 
 
 def elect_preferred(partition: PartitionImage, eligible: Collection[int]) -> PartitionImage:
-    """Return the partition led by its first replica, if that is in sync and eligible (I181)."""
+    """Return the partition led by its first replica, if that is in sync and eligible (rule 181)."""
     leader = _first(partition.replicas[:1], partition.isr, eligible)
     return partition if leader == NO_LEADER else written(partition, leader=leader)
 
@@ -44,9 +44,9 @@ def elect_preferred(partition: PartitionImage, eligible: Collection[int]) -> Par
 def elect_for_shutdown(
     partition: PartitionImage, broker_id: int, eligible: Collection[int]
 ) -> PartitionImage:
-    """Return the partition without a broker that is about to stop (rule I182).
+    """Return the partition without a broker that is about to stop (rule 182).
 
-    It stays as it is if nobody else could lead it, or (rule I183) has a replica of it.
+    It stays as it is if nobody else could lead it, or (rule 183) has a replica of it.
     """
     if broker_id not in partition.isr or len(partition.replicas) == 1:
         return partition
@@ -70,7 +70,7 @@ def elect_for_reassignment(partition: PartitionImage, eligible: Collection[int])
 def written(
     partition: PartitionImage, *, leader: int, isr: tuple[int, ...] | None = None
 ) -> PartitionImage:
-    """Return the partition as the controller writes it: in a new reign (rule I180)."""
+    """Return the partition as the controller writes it: in a new reign (rule 180)."""
     isr = partition.isr if isr is None else isr
     assert isr
     assert leader == NO_LEADER or leader in isr

@@ -12,7 +12,7 @@ from kafkalite.log_config import LogConfig
 from kafkalite.settings.kinds import Value
 
 PRODUCER_ID_BLOCK_SIZE = 1_000
-"""Producer ids given to a broker at a time, as in Kafka (rule D64)."""
+"""Producer ids given to a broker at a time, as in Kafka (rule 64)."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -178,7 +178,7 @@ class ElectLeader:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class RebalanceLeaders:
-    """Preferred replicas are to lead again where too many of a broker's do not (rule I181).
+    """Preferred replicas are to lead again where too many of a broker's do not (rule 181).
 
     Attributes:
         imbalance_percentage: of the partitions that prefer a broker, those led by another that are

@@ -25,7 +25,7 @@ class BrokerImage:
             client came in by.
         broker_epoch: grows with each registration of a broker (KIP-380); -1 where there is none.
         shutting_down: it gave its leaderships away and gets none until it registers again; nor
-            may it join in-sync replicas (rules I182 and I183).
+            may it join in-sync replicas (rules 182 and 183).
     """
 
     broker_id: int
@@ -44,7 +44,7 @@ class PartitionImage:
 
     Attributes:
         replicas: all of them; the ones to be added and to be removed too while it is reassigned.
-        leader_epoch: one more with each write by the controller (rule I180).
+        leader_epoch: one more with each write by the controller (rule 180).
         partition_epoch: one more with each write.
         adding: replicas that a reassignment brings in (KIP-455).
         removing: replicas that go once those to stay are all in sync.
@@ -152,7 +152,7 @@ class Image:
         return self.configs.get(resource, {})
 
     def refusal_of_unknown(self, name: str) -> ErrorCode:
-        """Return what to answer about a topic that is not here (rule B19)."""
+        """Return what to answer about a topic that is not here (rule 19)."""
         if refusal_of_name(name) is not None:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,4 +1,4 @@
-"""Which names topics may have (rule B22)."""
+"""Which names topics may have (rule 22)."""
 
 import re
 

@@ -12,11 +12,11 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 
 def alter_partition(event: AlterPartition, image: Image) -> list[Change]:
-    """Take over the in-sync replicas that a leader proposes (KIP-497, rule I176).
+    """Take over the in-sync replicas that a leader proposes (KIP-497, rule 176).
 
     They may be the last that a reassignment waited for; it is then completed by a second change,
     in a new reign. A leader that leaves itself out cannot write any more: another one is elected
-    of those that remain (rule I185).
+    of those that remain (rule 185).
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
@@ -54,7 +54,7 @@ def alter_partition(event: AlterPartition, image: Image) -> list[Change]:
 
 
 def elect_leader(event: ElectLeader, image: Image) -> list[Change]:
-    """Have the preferred replica lead, or (unclean) any where nobody does (rule I181, KIP-460).
+    """Have the preferred replica lead, or (unclean) any where nobody does (rule 181, KIP-460).
 
     Raises:
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
@@ -111,7 +111,7 @@ def elect_if_unclean(change: ConfigsChanged, image: Image) -> list[Change]:
 
 
 def rebalance_leaders(event: RebalanceLeaders, image: Image) -> list[Change]:
-    """Give leaderships back to brokers that too many of theirs were taken from (rule I181)."""
+    """Give leaderships back to brokers that too many of theirs were taken from (rule 181)."""
     preferring: dict[int, list[tuple[TopicImage, int]]] = {}
     for topic in image.topics.values():
         for index, state in enumerate(topic.partitions):

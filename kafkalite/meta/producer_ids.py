@@ -1,4 +1,4 @@
-"""The producer ids that this broker may give away: a block at a time (rule D64)."""
+"""The producer ids that this broker may give away: a block at a time (rule 64)."""
 
 from collections.abc import Awaitable, Callable
 

@@ -266,7 +266,7 @@ class MetadataRunner:
     async def ensure_topic(self, name: str) -> TopicImage:
         """Return a topic, which is created with the broker's defaults if it is not there.
 
-        Internal topics get the settings that the broker has for them (rule B21).
+        Internal topics get the settings that the broker has for them (rule 21).
 
         Raises:
             KafkaError: as for any creation.
@@ -308,7 +308,7 @@ class MetadataRunner:
         return self._producer_ids.next_nowait()
 
     async def allocate_producer_id(self) -> int:
-        """Return a producer id that was never given before, also not before a crash (rule D64).
+        """Return a producer id that was never given before, also not before a crash (rule 64).
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, or the controller is not reached.

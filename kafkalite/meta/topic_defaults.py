@@ -15,7 +15,7 @@ def default_topic(
 ) -> CreateTopic:
     """Return what creates a topic with the broker's defaults.
 
-    Internal topics get the settings that the broker has for them (rule B21).
+    Internal topics get the settings that the broker has for them (rule 21).
 
     Args:
         name: of the topic.
@@ -46,7 +46,7 @@ def default_topic(
 
 
 def internal_configs(name: str, config: BrokerConfig, *, replicas: int) -> dict[str, str]:
-    """Return the settings of an internal topic, none for another (rule B21)."""
+    """Return the settings of an internal topic, none for another (rule 21)."""
     if name == CONSUMER_OFFSETS_TOPIC:
         segment_bytes = config.int("offsets.topic.segment.bytes")
         configs = {"cleanup.policy": "compact", "compression.type": "producer"}

@@ -1,10 +1,10 @@
-"""What ZooKeeper holds: paths and JSON as Apache Kafka 3.9 has them (rules J186 to J194), and more.
+"""What ZooKeeper holds: paths and JSON as Apache Kafka 3.9 has them (rules 186-194), and more.
 
 Apache Kafka has no place for retired topic ids and for what the controller knows of a broker
 beyond its session; these stand under /kafkalite. Each commit is also one node under /changes,
 named by its version, with the list of changes that brokers follow.
 
-The version of a partition's state node is its partition epoch (rule J190).
+The version of a partition's state node is its partition epoch (rule 190).
 """
 
 import json
@@ -77,7 +77,7 @@ def broker_path(broker_id: int) -> str:
 
 
 def broker_data(broker: BrokerImage, protocols: Mapping[str, str], *, now_ms: int) -> bytes:
-    """Return a registration (rule J186).
+    """Return a registration (rule 186).
 
     Args:
         broker: with addresses that others can use.
@@ -135,7 +135,7 @@ def read_broker(broker_id: int, data: bytes, *, broker_epoch: int) -> BrokerImag
 
 
 def controller_data(broker_id: int, *, now_ms: int) -> bytes:
-    """Return what the controller's node holds (rule J187)."""
+    """Return what the controller's node holds (rule 187)."""
     return _encode(
         {
             "version": 2,
@@ -152,12 +152,12 @@ def read_controller(data: bytes) -> int:
 
 
 def read_controller_epoch(data: bytes) -> int:
-    """Return the number of the latest reign (rule J187)."""
+    """Return the number of the latest reign (rule 187)."""
     return _integer(CONTROLLER_EPOCH, data, data)
 
 
 def cluster_id_data(cluster_id: str) -> bytes:
-    """Return what the cluster's node holds (rule J194)."""
+    """Return what the cluster's node holds (rule 194)."""
     return _encode({"version": "1", "id": cluster_id})
 
 
@@ -215,13 +215,13 @@ def state_path(name: str, index: int) -> str:
 
 
 def config_path(resource: ConfigResource) -> str:
-    """Return the node with settings of a resource (rule J191)."""
+    """Return the node with settings of a resource (rule 191)."""
     name = quote(resource.name, safe="") or DEFAULT_ENTITY
     return f"{CONFIG_FOLDERS[resource.type]}/{name}"
 
 
 def topic_data(topic: TopicImage) -> bytes:
-    """Return what a topic's node holds (rule J189)."""
+    """Return what a topic's node holds (rule 189)."""
     partitions = enumerate(topic.partitions)
     states = {str(index): state for index, state in partitions}
     return _encode(
@@ -240,7 +240,7 @@ def topic_data(topic: TopicImage) -> bytes:
 
 
 def state_data(state: PartitionImage, *, controller_epoch: int) -> bytes:
-    """Return what a partition's node holds (rule J190)."""
+    """Return what a partition's node holds (rule 190)."""
     return _encode(
         {
             "version": 1,
@@ -253,7 +253,7 @@ def state_data(state: PartitionImage, *, controller_epoch: int) -> bytes:
 
 
 def config_data(configs: Mapping[str, str]) -> bytes:
-    """Return what a node of settings holds (rule J191)."""
+    """Return what a node of settings holds (rule 191)."""
     return _encode({"version": 1, "config": dict(configs)})
 
 
@@ -263,7 +263,7 @@ def own_broker_data(broker: BrokerImage) -> bytes:
 
 
 def producer_ids_data(broker_id: int, start: int, end: int) -> bytes:
-    """Return the latest block (rule J194); its ends are texts, and the node has the last id."""
+    """Return the latest block (rule 194); its ends are texts, and the node has the last id."""
     return _encode(
         {
             "version": 1,

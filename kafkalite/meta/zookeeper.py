@@ -3,7 +3,7 @@
 The only module that knows kazoo. Its threads hand everything over through `_Bridge.call`, which
 cannot raise: an exception there would end the whole run.
 
-A commit is one transaction: it checks that nobody became controller since (rule J188), makes the
+A commit is one transaction: it checks that nobody became controller since (rule 188), makes the
 node /changes/<version>, which must not be there, and writes the nodes that Apache Kafka 3.9 has.
 Who decided upon an old image therefore changes nothing.
 """

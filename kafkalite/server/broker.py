@@ -258,7 +258,7 @@ class Broker:
                 inside.cancel()
 
     async def _hand_over(self) -> None:
-        """Have others lead what this broker leads, so that clients notice little (rule I182)."""
+        """Have others lead what this broker leads, so that clients notice little (rule 182)."""
         cluster, metadata = self._cluster, self.services.metadata
         if (
             cluster is None

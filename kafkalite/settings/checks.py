@@ -35,7 +35,7 @@ _GROUP_BOUNDS: dict[str, tuple[str, str]] = {
 
 
 def check_topic(configs: Mapping[str, str], defaults: LogConfig) -> None:
-    """Check what a topic sets, in itself and together with the broker's defaults (rule M227)."""
+    """Check what a topic sets, in itself and together with the broker's defaults (rule 227)."""
     values = {}
     for name, text in configs.items():
         setting = TOPIC.get(name)

@@ -33,7 +33,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a reported value comes from, as DescribeConfigs v1+ numbers it (rule M33)."""
+    """Where a reported value comes from, as DescribeConfigs v1+ numbers it (rule 33)."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2

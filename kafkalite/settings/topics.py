@@ -1,4 +1,4 @@
-"""Settings of topics: what a topic may override (rule M223)."""
+"""Settings of topics: what a topic may override (rule 223)."""
 
 from kafkalite.settings.kinds import ConfigType, Setting
 
@@ -92,4 +92,4 @@ TOPIC_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
 }
 """Broker settings that a topic setting takes its value from, the first that is set, and the
-factor that turns one into the other's unit (rule M225)."""
+factor that turns one into the other's unit (rule 225)."""

@@ -244,7 +244,7 @@ def _read_tag(buffer: Any, position: int, end: int) -> tuple[int, int, int]:
 
 
 def _skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
-    """Return the position after a tag section of which no tag is known (rule A13)."""
+    """Return the position after a tag section of which no tag is known (rule 13)."""
     if count > 127:
         count, position = rest_of_varint(buffer, position, count)
     for _ in range(count):

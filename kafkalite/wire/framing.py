@@ -1,4 +1,4 @@
-"""Frames out of a byte stream: an int32 size, then that many bytes (rule A1)."""
+"""Frames out of a byte stream: an int32 size, then that many bytes (rule 1)."""
 
 import struct
 from typing import Final
@@ -12,7 +12,7 @@ SMALL_BUFFER_SIZE: Final = 4 * 1024
 
 BUFFER_SIZE: Final = 64 * 1024
 """What a busy connection receives into. A frame that does not fit is received into a buffer of its
-own, which is 2.5 times as fast for frames of 1 MiB as copying it together (bench M12)."""
+own, which is 2.5 times as fast for frames of 1 MiB as copying it together."""
 
 GROWTH_SIZE: Final = 1024 * 1024
 """A frame's own buffer begins with this and doubles as it fills, so that a client which announces

@@ -2,7 +2,7 @@
 
 A request header has a tag section (v2) if the request's version is flexible; a response header
 (v1) likewise, except that ApiVersions responses always have v0: the client does not know yet what
-the broker can speak (rules A2, A3, H5).
+the broker can speak (rules 2, 3).
 """
 
 import struct
@@ -37,7 +37,7 @@ class UnsupportedApi(MalformedMessage):
 
 @dataclass(slots=True)
 class RequestHeader:
-    """What precedes every request; a null client id is read as "" (rule A2)."""
+    """What precedes every request; a null client id is read as "" (rule 2)."""
 
     api_key: int
     api_version: int
@@ -49,7 +49,7 @@ def decode_request_header(buffer: "Buffer") -> tuple[RequestHeader, int]:
     """Return (header, position of the body) of a frame.
 
     The version need not be one that is served: of an ApiVersions request from the future, header
-    v2 is still read, since it must be answered (rule H4).
+    v2 is still read, since it must be answered (rule 5).
 
     Raises:
         UnsupportedApi: the key is none of Kafka's, so the layout of the header is unknown.
@@ -76,7 +76,7 @@ def decode_request_header(buffer: "Buffer") -> tuple[RequestHeader, int]:
 
 
 def _skip_tags(buffer: "Buffer", position: int) -> int:
-    """Return the position after a tag section; no header tag is known (rule A13)."""
+    """Return the position after a tag section; no header tag is known (rule 13)."""
     count, position = read_unsigned_varint(buffer, position)
     for _ in range(count):
         _, position = read_unsigned_varint(buffer, position)

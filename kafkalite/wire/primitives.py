@@ -238,7 +238,7 @@ class ArrayLeaf(_Sized):
 
 
 class NullableStruct(Construct):  # type: ignore[misc]
-    """A Struct after one byte that says whether it is there: 1, or -1 for null (rule A14)."""
+    """A Struct after one byte that says whether it is there: 1, or -1 for null (rule 14)."""
 
     def __init__(self, struct: Construct) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ class NullableStruct(Construct):  # type: ignore[misc]
 
 
 class TaggedFields(Construct):  # type: ignore[misc]
-    """The section of optional fields that ends every flexible structure (KIP-482, rule A13).
+    """The section of optional fields that ends every flexible structure (KIP-482, rule 13).
 
     Parses to a dict of the known fields that were there, by name; unknown tags are skipped.
     Builds from such a dict: what is in it is written, in the order of the tags.

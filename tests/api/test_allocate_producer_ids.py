@@ -14,7 +14,7 @@ def kit():
 
 
 def test_blocks_never_overlap(kit):
-    """Rule D64."""
+    """Rule 64."""
     blocks = []
     for broker_id in (1, 2, 1):
         request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=10 + broker_id)

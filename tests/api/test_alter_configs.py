@@ -64,7 +64,7 @@ def codes(responses):
 
 @pytest.mark.parametrize("version", range(3))
 def test_a_resource_gets_exactly_the_settings_it_is_given(kit, version):
-    """Rule B34."""
+    """Rule 34."""
     replace(kit, (TOPIC, "a", [("retention.ms", "5"), ("segment.ms", "6")]), version=version)
     (response,) = replace(kit, (TOPIC, "a", [("segment.ms", "7")]), version=version)
     assert (response.error_code, response.error_message) == (0, None)

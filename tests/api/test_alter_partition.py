@@ -47,7 +47,7 @@ def ask(kit, *partitions, broker_id=1, broker_epoch=11, topic_id=None, version=3
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_the_leader_gets_the_new_state(kit, version):
-    """Rule I176."""
+    """Rule 176."""
     response = ask(kit, data(kit, 0, 1, 3), version=version)
     assert response.error_code == 0
     (topic,) = response.topics
@@ -76,7 +76,7 @@ def test_an_unknown_topic_is_one_partitions_matter(kit):
 
 
 def test_a_dead_session_is_refused_as_a_whole(kit):
-    """Rule I174, KIP-380."""
+    """Rule 174, KIP-380."""
     response = ask(kit, data(kit, 0, 1, 2), broker_epoch=10)
     assert (response.error_code, response.topics) == (ErrorCode.STALE_BROKER_EPOCH, [])
 

@@ -36,7 +36,7 @@ def test_what_is_advertised_is_what_is_handled(kit):
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_lists_each_key_once_with_a_range(kit, version):
-    """Client need H7: never a range that is empty."""
+    """Never a range that is empty: clients would take it for one that they can use."""
     response = ask(kit, version)
     assert response.error_code == 0
     keys = [each.api_key for each in response.api_keys]
@@ -46,14 +46,14 @@ def test_every_version_lists_each_key_once_with_a_range(kit, version):
 
 
 def test_produce_is_advertised_from_0_and_served_from_3(kit):
-    """Client need L2: older librdkafka sends batches uncompressed otherwise."""
+    """Older librdkafka sends batches uncompressed otherwise (KAFKA-18659)."""
     (produce,) = [each for each in ask(kit).api_keys if each.api_key == ApiKey.PRODUCE]
     assert produce.min_version == 0
     assert PRODUCE.versions[0] == 3
 
 
 def test_features_begin_with_v3_and_those_from_0_with_v4(kit):
-    """Rule A8."""
+    """Rule 8."""
 
     def supported(version):
         return {
@@ -75,7 +75,7 @@ def test_features_begin_with_v3_and_those_from_0_with_v4(kit):
     [("", "1"), ("a", ""), ("-a", "1"), ("a-", "1"), ("a b", "1"), ("ä", "1"), ("a", "1_0")],
 )
 def test_a_bad_software_name_is_refused_from_v3(kit, name, software):
-    """Rule A6, client need H6."""
+    """Rule 6."""
     response = ask(kit, 3, name, software)
     assert (response.error_code, response.api_keys) == (ErrorCode.INVALID_REQUEST, [])
     assert ask(kit, 2, name, software).error_code == 0
@@ -83,12 +83,12 @@ def test_a_bad_software_name_is_refused_from_v3(kit, name, software):
 
 @pytest.mark.parametrize(("name", "software"), [("a", "1"), ("a.b-c", "1.0-x"), ("A9", "4.3.1")])
 def test_software_names_are_accepted(kit, name, software):
-    """Client need H6."""
+    """KIP-511 says which characters."""
     assert ask(kit, 3, name, software).error_code == 0
 
 
 def test_a_version_that_is_too_new_is_answered_with_the_range(kit):
-    """Rule A5, client needs H3 to H5: version 0, error 35, one entry, byte for byte."""
+    """Rule 5: version 0, error 35, one entry, byte for byte."""
     error = KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     response = handler().refuse(None, error, kit.context(0))
     sent = b"".join(map(bytes, API_VERSIONS.encode_response(0, response)))
@@ -98,9 +98,9 @@ def test_a_version_that_is_too_new_is_answered_with_the_range(kit):
 @pytest.mark.parametrize(
     "absent",
     [
-        pytest.param({29, 30, 31}, id="ACLs (rule L219)"),
-        pytest.param({71, 72}, id="telemetry (rule L222)"),
-        pytest.param({68, 69}, id="the new group protocol (rule H161)"),
+        pytest.param({29, 30, 31}, id="ACLs (rule 219)"),
+        pytest.param({71, 72}, id="telemetry (rule 222)"),
+        pytest.param({68, 69}, id="the new group protocol (rule 161)"),
         pytest.param({4, 5, 6, 7, 56, 58}, id="what brokers ask each other"),
     ],
 )

@@ -28,7 +28,7 @@ def test_the_cluster_is_described(kit, version):
 
 
 def test_operations_are_told_when_asked_for(kit):
-    """Rule B27; the bits that Kafka 4.3 answers without an authorizer."""
+    """Rule 27; the bits that Kafka 4.3 answers without an authorizer."""
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
     assert kit.ask(HANDLER, request).cluster_authorized_operations == 8096
 
@@ -46,12 +46,12 @@ def test_only_brokers_are_described(kit, kind, code):
 
 
 def test_a_client_of_another_listener_sees_no_broker(kit):
-    """Rule B17."""
+    """Rule 17."""
     assert kit.ask(HANDLER, DescribeClusterRequest(), listener="OTHER").brokers == []
 
 
 def test_live_brokers_are_described_in_order():
-    """Rule B17."""
+    """Rule 17."""
     kit = ClusterKit(3)
     kit.submit(UnregisterBroker(broker_id=2))
     brokers = kit.ask(HANDLER, DescribeClusterRequest()).brokers

@@ -18,7 +18,7 @@ def kit():
 
 @pytest.mark.parametrize("version", range(4))
 def test_leaderships_are_given_away(kit, version):
-    """Rules I182 and I183."""
+    """Rules 182 and 183."""
     request = ControlledShutdownRequest(broker_id=2, broker_epoch=12)
     response = kit.ask(HANDLER, request, version)
     assert (response.error_code, response.remaining_partitions) == (0, [])
@@ -28,7 +28,7 @@ def test_leaderships_are_given_away(kit, version):
 
 
 def test_what_nobody_else_can_lead_is_told(kit):
-    """Rule I182."""
+    """Rule 182."""
     kit.ask(HANDLER, ControlledShutdownRequest(broker_id=1, broker_epoch=11))
     kit.ask(HANDLER, ControlledShutdownRequest(broker_id=3, broker_epoch=13))
     response = kit.ask(HANDLER, ControlledShutdownRequest(broker_id=2, broker_epoch=12))

@@ -34,7 +34,7 @@ def grow(kit, *topics, version=3, **options):
 
 @pytest.mark.parametrize("version", range(4))
 def test_partitions_are_added(kit, version):
-    """Rule B31."""
+    """Rule 31."""
     (answer,) = grow(kit, topic("a", 4), version=version)
     assert (answer.error_code, answer.error_message) == (0, None)
     assert len(kit.image.topics["a"].partitions) == 4
@@ -46,7 +46,7 @@ def test_replicas_can_be_assigned(kit):
 
 
 def test_one_refused_topic_does_not_touch_the_others(kit):
-    """Rule B31."""
+    """Rule 31."""
     kit.create("b")
     answers = grow(kit, topic("a", 1), topic("c", 5), topic("b", 5))
     assert [answer.error_code for answer in answers] == [

@@ -43,7 +43,7 @@ def create(kit, *topics, version=7, timeout_ms=5000, validate_only=False):
 
 
 def test_a_topic_is_created_and_described(kit):
-    """Rule B28; KIP-525: settings from v5, the ID from v7."""
+    """Rule 28; KIP-525: settings from v5, the ID from v7."""
     (answer,) = create(kit, topic("a", 3, configs=[("retention.ms", "5")]))
     assert answer.error_code == ErrorCode.NONE
     assert answer.error_message is None
@@ -68,7 +68,7 @@ def test_every_version_is_answered(kit, version):
 
 
 def test_minus_one_takes_the_brokers_numbers():
-    """Client need J11."""
+    """What clients send that leave the numbers to the broker (KIP-464)."""
     kit = MetadataKit(num_partitions="4")
     (answer,) = create(kit, topic("a", -1, -1))
     assert (answer.num_partitions, answer.replication_factor) == (4, 1)
@@ -92,7 +92,7 @@ def test_one_refused_topic_does_not_touch_the_others(kit):
 
 
 def test_a_topic_named_twice_is_refused_once(kit):
-    """Rule B28."""
+    """Rule 28."""
     answers = create(kit, topic("a"), topic("b"), topic("a"))
     assert [(answer.name, answer.error_code) for answer in answers] == [
         ("b", 0),
@@ -102,7 +102,7 @@ def test_a_topic_named_twice_is_refused_once(kit):
 
 
 def test_validate_only_creates_nothing(kit):
-    """Rule B29."""
+    """Rule 29."""
     answers = create(kit, topic("a"), topic("b", 0), validate_only=True)
     assert [answer.error_code for answer in answers] == [0, ErrorCode.INVALID_PARTITIONS]
     assert not kit.image.topics
@@ -110,7 +110,7 @@ def test_validate_only_creates_nothing(kit):
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 def test_without_time_the_topic_is_created_and_answered_as_timed_out(kit, timeout_ms):
-    """Rules B28 and B29; librdkafka takes this answer for success."""
+    """Rules 28 and 29; librdkafka takes this answer for success."""
     answers = create(kit, topic("a"), topic("b", 0), timeout_ms=timeout_ms)
     assert [answer.error_code for answer in answers] == [
         ErrorCode.REQUEST_TIMED_OUT,
@@ -139,7 +139,7 @@ def test_who_waits_too_long_for_others_is_answered_and_nothing_is_created(kit):
 
 
 def test_a_null_setting_is_refused(kit):
-    """Rules B28 and M227."""
+    """Rules 28 and 227."""
     (answer,) = create(kit, topic("a", configs=[("retention.ms", None)]))
     assert answer.error_code == ErrorCode.INVALID_CONFIG
 

@@ -1,4 +1,4 @@
-"""DeleteRecords: the log start moves up (rule B35)."""
+"""DeleteRecords: the log start moves up (rule 35)."""
 
 import pytest
 

@@ -29,7 +29,7 @@ def delete(kit, *wanted, version=6, timeout_ms=5000):
 
 @pytest.mark.parametrize("version", range(1, 6))
 def test_topics_are_deleted_by_name(kit, version):
-    """Rule B30."""
+    """Rule 30."""
     kit.create("a")
     answers = delete(kit, "a", "b", version=version)
     codes = {answer.name: answer.error_code for answer in answers}
@@ -38,7 +38,7 @@ def test_topics_are_deleted_by_name(kit, version):
 
 
 def test_topics_are_deleted_by_name_or_id_from_v6(kit):
-    """Rule B30, KIP-516."""
+    """Rule 30, KIP-516."""
     first, second = kit.create("a"), kit.create("b")
     answers = delete(kit, ("a", None), (None, second.topic_id))
     assert {(answer.name, answer.topic_id, answer.error_code) for answer in answers} == {
@@ -92,7 +92,7 @@ def test_a_topic_named_twice_is_kept(kit):
     [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)],
 )
 def test_deletion_can_be_switched_off(version, code):
-    """Rule B30."""
+    """Rule 30."""
     kit = MetadataKit(delete_topic_enable="false")
     kit.create("a")
     (answer,) = delete(kit, "a", version=version)

@@ -41,7 +41,7 @@ def one(kit, kind, name, key, **options):
 
 
 def test_a_topic_tells_all_its_settings(kit):
-    """Rules B33 and M223; client need S2."""
+    """Rules 33 and 223; client need S2."""
     (result,) = describe(kit, resource(TOPIC, "a"))
     assert len(result.configs) == 33
     assert (result.resource_type, result.resource_name) == (TOPIC, "a")
@@ -68,7 +68,7 @@ def test_synonyms_and_documentation_come_only_when_asked_for(kit):
 
 @pytest.mark.parametrize("keys", [None, []])
 def test_null_and_no_names_mean_all(kit, keys):
-    """Rule B32."""
+    """Rule 32."""
     (result,) = describe(kit, resource(TOPIC, "a", keys))
     assert len(result.configs) == 33
 
@@ -88,7 +88,7 @@ def test_each_resource_is_answered_by_itself(kit):
 
 
 def test_this_broker_is_described_by_its_id(kit):
-    """Rule B32."""
+    """Rule 32."""
     (result,) = describe(kit, resource(BROKER, "1"))
     assert len(result.configs) > 340
     entry = one(kit, BROKER, "1", "num.partitions")
@@ -96,7 +96,7 @@ def test_this_broker_is_described_by_its_id(kit):
 
 
 def test_the_default_of_brokers_holds_what_was_changed(kit):
-    """Rule B32: an empty name."""
+    """Rule 32: an empty name."""
     (result,) = describe(kit, resource(BROKER, ""))
     assert result.configs == []
     kit.submit(
@@ -110,7 +110,7 @@ def test_the_default_of_brokers_holds_what_was_changed(kit):
 
 
 def test_sensitive_values_are_null(kit):
-    """Rule B32."""
+    """Rule 32."""
     entry = one(kit, BROKER, "1", "ssl.key.password")
     assert (entry.value, entry.is_sensitive, entry.config_type) == (None, True, 9)
 
@@ -147,7 +147,7 @@ def test_loggers_are_described_with_their_levels(kit):
     ],
 )
 def test_refuses(kit, kind, name, code):
-    """Rule B32, as Kafka 4.3 answers."""
+    """Rule 32, as Kafka 4.3 answers."""
     (result,) = describe(kit, resource(kind, name))
     assert result.error_code == code
     assert result.error_message

@@ -109,7 +109,7 @@ def test_an_impossible_cursor_is_refused_for_each_topic(kit, names, cursor):
 
 
 def test_topics_that_are_not_there_are_answered_by_their_name(kit):
-    """Rule B19."""
+    """Rule 19."""
     response = describe(kit, "bad name", "m3", "nosuch", "__consumer_offsets")
     assert [(t.name, t.error_code, t.is_internal) for t in response.topics] == [
         ("__consumer_offsets", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True),
@@ -130,14 +130,14 @@ def test_partitions_are_described(kit):
 
 
 def test_a_partition_without_a_leader_says_so(kit):
-    """Rule B18."""
+    """Rule 18."""
     kit.submit(UnregisterBroker(broker_id=1))
     (partition,) = describe(kit, "m3").topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
 
 
 def test_a_leader_that_the_client_cannot_reach_is_none():
-    """Rules B17 and B18."""
+    """Rules 17 and 18."""
     kit = ClusterKit(3)
     kit.assign("a", [2, 3])
     kit.register(2, listener="OTHER", epoch=12)

@@ -31,7 +31,7 @@ def elect(kit, *partitions, everything=False, version=2, timeout_ms=5000, **attr
 
 @pytest.mark.parametrize("version", range(3))
 def test_each_partition_has_an_answer(kit, version):
-    """Rule I181."""
+    """Rule 181."""
     code, results = elect(kit, 0, 1, 1, 7, version=version)
     assert code == 0
     assert results == {
@@ -42,7 +42,7 @@ def test_each_partition_has_an_answer(kit, version):
 
 
 def test_asked_about_everything_it_leaves_out_what_is_as_it_should_be(kit):
-    """Rule I181, as Kafka."""
+    """Rule 181, as Kafka."""
     _, results = elect(kit, everything=True)
     assert results == {("a", 0): ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}
 

@@ -1,4 +1,4 @@
-"""Fetch: what is returned, when, and what ends a wait (rules E67-E82)."""
+"""Fetch: what is returned, when, and what ends a wait (rules 67-82)."""
 
 import pytest
 import trio
@@ -73,7 +73,7 @@ def codes(data):
 
 class TestWhatIsReturned:
     async def test_whole_batches_from_the_one_that_holds_the_offset(self, kit, topic):
-        """Rule E67: clients skip what lies before the offset they asked for."""
+        """Rule 67: clients skip what lies before the offset they asked for."""
         kit.append("a", "b", "c")
         kit.append("d", "e")
         for offset, batches in [(0, [(0, 2), (3, 4)]), (1, [(0, 2), (3, 4)]), (4, [(3, 4)])]:
@@ -81,7 +81,7 @@ class TestWhatIsReturned:
             assert fetched(data) == batches
 
     async def test_first_batch_comes_even_above_all_limits(self, kit, topic):
-        """Rule E68 (KIP-74), and nothing else does."""
+        """Rule 68 (KIP-74), and nothing else does."""
         kit.append("x" * 1_000)
         kit.append("y")
         for limits in ({"max_bytes": 0}, {"max_bytes": 10}, {"max_bytes": -1}):
@@ -92,14 +92,14 @@ class TestWhatIsReturned:
             assert fetched(data) == [(0, 0)]
 
     async def test_first_batch_of_the_first_partition_that_has_one(self, kit, topic):
-        """Rule E68."""
+        """Rule 68."""
         kit.append("x" * 1_000, index=1)
         kit.append("x" * 1_000, index=2)
         data = fetch(kit, (0, 0), (1, 0), (2, 0), max_bytes=10)
         assert [fetched(each) for each in data] == [[], [(0, 0)], []]
 
     async def test_partitions_share_the_limit_in_their_order(self, kit, topic):
-        """Rule E69: batches are not cut, so what does not fit stays away."""
+        """Rule 69: batches are not cut, so what does not fit stays away."""
         for index in range(3):
             kit.append("x" * 100, index=index)
             kit.append("y" * 100, index=index)
@@ -135,7 +135,7 @@ class TestWhatIsReturned:
         assert [len(fetched(each)) for each in data] == [1, 2]
 
     async def test_broker_has_a_limit_of_its_own(self):
-        """Rule E69: `fetch.max.bytes`."""
+        """Rule 69: `fetch.max.bytes`."""
         kit = await DataKit(fetch_max_bytes=1_500).start()
         await kit.create("t")
         for _ in range(4):
@@ -145,7 +145,7 @@ class TestWhatIsReturned:
 
     @pytest.mark.parametrize("version", VERSIONS)
     async def test_each_version_has_its_fields(self, kit, topic, version):
-        """Rule E74."""
+        """Rule 74."""
         kit.append("a", "b")
         kit.partition().delete_records_before(1)
         names = {"topic_id": topic, "topic": ""} if version >= 13 else {"topic": "t"}
@@ -158,14 +158,14 @@ class TestWhatIsReturned:
         assert fetched(data) == [(0, 1)]
 
     async def test_reader_of_committed_records_gets_a_list_even_if_empty(self, kit, topic):
-        """Rule E74."""
+        """Rule 74."""
         kit.append("a")
         for offset in (0, 1):
             (data,) = fetch(kit, (0, offset), isolation_level=1)
             assert data.aborted_transactions == []
 
     async def test_aborted_transactions_are_told_to_readers_of_committed_records(self, kit, topic):
-        """Rules E72 and G116."""
+        """Rules 72 and 116."""
         producer = {"producer_id": 9, "producer_epoch": 0, "transactional": True}
         kit.append("a", base_sequence=0, **producer)
         kit.partition().append(marker(9), now_ms=0, origin=AppendOrigin.COORDINATOR)
@@ -179,7 +179,7 @@ class TestWhatIsReturned:
         assert data.aborted_transactions is None
 
     async def test_offset_at_the_end_is_fine_and_beyond_is_not(self, kit, topic):
-        """Rule E73."""
+        """Rule 73."""
         kit.append("a", "b", "c")
         kit.append("d")
         kit.partition().delete_records_before(1)
@@ -188,7 +188,7 @@ class TestWhatIsReturned:
         for offset in (-1, 0, 5, 2**63 - 1):
             (data,) = fetch(kit, (0, offset))
             assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-            # Rule E75.
+            # Rule 75.
             assert (data.high_watermark, bytes(data.records)) == (-1, b"")
         (data,) = fetch(kit, (0, 4))
         assert (data.error_code, fetched(data), data.high_watermark) == (0, [], 4)
@@ -209,7 +209,7 @@ class TestWhatIsReturned:
 
 
 class TestCompactedGaps:
-    """Offsets that compaction took: the next record after them is returned (rule K205)."""
+    """Offsets that compaction took: the next record after them is returned (rule 205)."""
 
     @pytest.fixture
     async def compacted(self, kit):
@@ -277,13 +277,13 @@ class TestLeaderEpochs:
         ],
     )
     async def test_client_of_another_epoch_is_refused(self, kit, led, epoch, code):
-        """Rule E76."""
+        """Rule 76."""
         assert self.fetch_at(kit, epoch).error_code == code
         assert self.fetch_at(kit, epoch, version=9).error_code == code
         assert self.fetch_at(kit, epoch, version=8).error_code == ErrorCode.NONE
 
     async def test_reader_of_a_log_that_went_another_way_is_told_where(self, kit, led):
-        """Rule E77 (KIP-595): epoch 0 ended at 2 here, and the reader has more of it."""
+        """Rule 77 (KIP-595): epoch 0 ended at 2 here, and the reader has more of it."""
         data = self.fetch_at(kit, 1, offset=3, last=0)
         assert data.error_code == ErrorCode.NONE
         assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 2)
@@ -291,13 +291,13 @@ class TestLeaderEpochs:
 
     @pytest.mark.parametrize(("offset", "last"), [(2, 0), (3, 1), (4, 1)])
     async def test_reader_of_the_same_log_gets_records(self, kit, led, offset, last):
-        """Rule E77."""
+        """Rule 77."""
         data = self.fetch_at(kit, 1, offset=offset, last=last)
         assert data.diverging_epoch.epoch == -1
         assert data.error_code == ErrorCode.NONE
 
     async def test_reader_of_this_epoch_is_right_before_anything_is_written_in_it(self, kit, topic):
-        """Rules E77 and F99: the leader begins its epoch at its log end."""
+        """Rules 77 and 99: the leader begins its epoch at its log end."""
         kit.append("a")
         await raise_epochs(kit)
         data = self.fetch_at(kit, 1, offset=1, last=1)
@@ -305,7 +305,7 @@ class TestLeaderEpochs:
 
     @pytest.mark.parametrize(("offset", "last"), [(3, 5), (0, 0)])
     async def test_unknown_past_is_out_of_range(self, kit, led, offset, last):
-        """Rule E77: an epoch that is to come, or an offset that is gone."""
+        """Rule 77: an epoch that is to come, or an offset that is gone."""
         kit.partition().delete_records_before(1)
         assert self.fetch_at(kit, 1, offset=offset, last=last).error_code == (
             ErrorCode.OFFSET_OUT_OF_RANGE
@@ -320,7 +320,7 @@ async def raise_epochs(kit):
 
 class TestOldClients:
     async def test_zstd_topic_is_refused_below_v10(self, kit):
-        """Rule E80."""
+        """Rule 80."""
         await kit.create("t", compression_type="zstd")
         kit.append("a", codec=Codec.ZSTD)
         for version in VERSIONS:
@@ -332,7 +332,7 @@ class TestOldClients:
 
     @pytest.mark.parametrize("version", range(4, BY_NAME + 1))
     async def test_offline_log_is_not_led_for_the_oldest(self, kit, topic, version):
-        """Rule E80."""
+        """Rule 80."""
         kit.partition().log.failure = "gone"
         (data,) = fetch(kit, (0, 0), version=version)
         assert data.error_code == (
@@ -352,7 +352,7 @@ class TestOldClients:
 
 
 class TestTopicIds:
-    """Rules B24 and B25 (KIP-516)."""
+    """Rules 24 and 25 (KIP-516)."""
 
     @pytest.mark.parametrize("topic_id", [UNKNOWN_ID, ZERO_UUID])
     async def test_unknown_id_is_told(self, kit, topic, topic_id):
@@ -383,7 +383,7 @@ class TestSessions:
         return kit.ask(HANDLER, wanted, version)
 
     async def test_session_tells_what_is_new_only(self, kit, topic):
-        """Rules E83 to E87."""
+        """Rules 83-87."""
         full = self.ask(kit, (0, 0), (1, 0), session_epoch=0)
         assert len(answers(full)) == 2
         kit.append("a", index=1)
@@ -395,7 +395,7 @@ class TestSessions:
         assert answers(second) == []
 
     async def test_wrong_epoch_and_unknown_session_are_refused_at_the_top(self, kit, topic):
-        """Rule E85."""
+        """Rule 85."""
         full = self.ask(kit, (0, 0), session_epoch=0)
         wrong = self.ask(kit, session_id=full.session_id, session_epoch=5)
         assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
@@ -418,7 +418,7 @@ class TestSessions:
         assert codes(again) == [ErrorCode.NONE]
 
     async def test_session_by_id_never_reads_another_topic(self, kit, topic):
-        """Rule B25."""
+        """Rule 25."""
         kit.append("a", "b")
         names = {"version": LATEST, "topic": ""}
         full = self.ask(kit, (0, 2), session_epoch=0, topic_id=topic, **names)
@@ -434,13 +434,13 @@ class TestSessions:
         assert codes(answers(added)) == [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NONE]
 
     async def test_session_of_one_kind_cannot_go_on_as_the_other(self, kit, topic):
-        """Rule E89."""
+        """Rule 89."""
         full = self.ask(kit, (0, 0), session_epoch=0)
         wanted = {"session_id": full.session_id, "session_epoch": 1, "version": 13}
         assert self.ask(kit, **wanted).error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
     async def test_busy_partitions_give_way(self, kit, topic):
-        """Rule E88."""
+        """Rule 88."""
         for index in range(3):
             for _ in range(3):
                 kit.append("x" * 100, index=index)
@@ -452,12 +452,12 @@ class TestSessions:
         assert served == [[0], [1], [2], [0]]
 
     async def test_session_that_asks_for_nothing_is_answered_at_once(self, kit, topic):
-        """Rule E70."""
+        """Rule 70."""
         assert self.ask(kit, session_epoch=0, max_wait_ms=10_000).responses == []
 
 
 class TestWaiting:
-    """Rules E70 and E71, by a clock that jumps."""
+    """Rules 70 and 71, by a clock that jumps."""
 
     def waits(self, kit, *partitions, **options):
         options = {"max_wait_ms": 500, "version": BY_NAME, **options}
@@ -528,7 +528,7 @@ class TestWaiting:
             assert len(fetched(answers(parked.response)[0])) == 9
 
     async def test_end_of_an_older_segment_is_not_waited_at(self, kit, autojump_clock):
-        """Rule E71."""
+        """Rule 71."""
         await kit.create("t", internal_segment_bytes=1_500)
         for _ in range(3):
             kit.append("x" * 1_000)
@@ -539,14 +539,14 @@ class TestWaiting:
             assert fetched(answers(parked.response)[0]) == [(2, 2)]
 
     async def test_error_is_told_at_once(self, kit, topic):
-        """Rule E70."""
+        """Rule 70."""
         assert self.is_answered_at_once(kit, (0, 0), (7, 0))
         assert self.is_answered_at_once(kit, (0, 0), (1, 9))
 
     async def test_open_transaction_keeps_readers_of_committed_records_waiting(
         self, kit, topic, autojump_clock
     ):
-        """Rules E71 and E72."""
+        """Rules 71 and 72."""
         async with self.waits(kit, (0, 0), isolation_level=1) as parked:
             kit.append("a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
             await wait_all_tasks_blocked()
@@ -599,7 +599,7 @@ class TestWaiting:
     async def test_new_leader_epoch_ends_the_wait_of_an_older_client(
         self, kit, topic, autojump_clock
     ):
-        """Rule E76."""
+        """Rule 76."""
         wanted = FetchPartition(partition=0, partition_max_bytes=100, current_leader_epoch=0)
         async with self.waits(kit, wanted) as parked:
             await raise_epochs(kit)

@@ -1,4 +1,4 @@
-"""Incremental fetch sessions, rules E83 to E91."""
+"""Incremental fetch sessions, rules 83-91."""
 
 from uuid import UUID
 
@@ -67,7 +67,7 @@ def open_session(sessions, *partitions, now_ms=0):
 
 
 def test_epoch_minus_one_fetches_without_a_session(sessions):
-    """Rule E83."""
+    """Rule 83."""
     full = plan(sessions, request((0, 1)))
     assert full.session_id == 0
     assert answer(full) == [0]
@@ -75,28 +75,28 @@ def test_epoch_minus_one_fetches_without_a_session(sessions):
 
 
 def test_epoch_zero_opens_a_session_and_answers_everything(sessions):
-    """Rule E83."""
+    """Rule 83."""
     full = plan(sessions, request((0, 1), (1, 2), epoch=0))
     assert full.session_id == 7
     assert answer(full) == [0, 1]
 
 
 def test_full_request_closes_the_session_it_names(sessions):
-    """Rule E83: session N with epoch -1 or 0 closes N first."""
+    """Rule 83: session N with epoch -1 or 0 closes N first."""
     session_id = open_session(sessions, (0, 0))
     plan(sessions, request((0, 0), session_id=session_id, epoch=-1))
     assert len(sessions) == 0
 
 
 def test_no_free_slot_answers_full_with_session_id_zero(sessions):
-    """Rule E84."""
+    """Rule 84."""
     open_session(sessions, (0, 0))
     open_session(sessions, (0, 0))
     assert open_session(sessions, (0, 0)) == 0
 
 
 def test_session_idle_for_two_minutes_gives_up_its_slot(sessions):
-    """Rule E84."""
+    """Rule 84."""
     first = open_session(sessions, (0, 0))
     open_session(sessions, (0, 0), now_ms=MIN_EVICTION_MS - 1)
     third = open_session(sessions, (0, 0), now_ms=MIN_EVICTION_MS)
@@ -111,7 +111,7 @@ def test_full_fetch_of_nothing_opens_no_session(sessions):
 
 
 def test_epoch_must_be_the_expected_one(sessions):
-    """Rule E85."""
+    """Rule 85."""
     session_id = open_session(sessions, (0, 0))
     with pytest.raises(KafkaError) as refused:
         plan(sessions, request(session_id=session_id, epoch=2))
@@ -121,7 +121,7 @@ def test_epoch_must_be_the_expected_one(sessions):
 
 
 def test_epoch_wraps_from_its_greatest_value_to_one(sessions):
-    """Rule E85."""
+    """Rule 85."""
     session_id = open_session(sessions, (0, 0))
     plan(sessions, request(session_id=session_id, epoch=1)).session.epoch = 2**31 - 1
     plan(sessions, request(session_id=session_id, epoch=2**31 - 1))
@@ -129,7 +129,7 @@ def test_epoch_wraps_from_its_greatest_value_to_one(sessions):
 
 
 def test_incremental_request_changes_only_what_it_lists(sessions):
-    """Rule E86."""
+    """Rule 86."""
     session_id = open_session(sessions, (0, 10), (1, 20))
     changed = plan(sessions, request((1, 25), (2, 30), session_id=session_id, epoch=1))
     offsets = [(c.partition, c.fetch_offset) for c in changed.partitions]
@@ -137,7 +137,7 @@ def test_incremental_request_changes_only_what_it_lists(sessions):
 
 
 def test_forgotten_partition_leaves_the_session(sessions):
-    """Rule E86."""
+    """Rule 86."""
     session_id = open_session(sessions, (0, 0), (1, 0))
     left = plan(sessions, request(session_id=session_id, epoch=1, forgotten=[0]))
     assert [c.partition for c in left.partitions] == [1]
@@ -145,7 +145,7 @@ def test_forgotten_partition_leaves_the_session(sessions):
 
 
 def test_forgetting_all_closes_the_session(sessions):
-    """Rule E86."""
+    """Rule 86."""
     session_id = open_session(sessions, (0, 0))
     empty = plan(sessions, request(session_id=session_id, epoch=1, forgotten=[0]))
     assert empty.session_id == 0
@@ -153,7 +153,7 @@ def test_forgetting_all_closes_the_session(sessions):
 
 
 def test_incremental_answer_leaves_out_what_did_not_change(sessions):
-    """Rule E87."""
+    """Rule 87."""
     session_id = open_session(sessions, (0, 0), (1, 0), (2, 0), (3, 0))
     quiet = plan(sessions, request(session_id=session_id, epoch=1))
     news = answer(
@@ -166,7 +166,7 @@ def test_incremental_answer_leaves_out_what_did_not_change(sessions):
 
 
 def test_good_state_after_an_error_is_told_again(sessions):
-    """Rule E87."""
+    """Rule 87."""
     session_id = open_session(sessions, (0, 0))
     broken = data(0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, high_watermark=-1)
     assert answer(plan(sessions, request(session_id=session_id, epoch=1)), p0=broken) == [0]
@@ -175,7 +175,7 @@ def test_good_state_after_an_error_is_told_again(sessions):
 
 
 def test_partition_that_returned_data_goes_to_the_end(sessions):
-    """Rule E88."""
+    """Rule 88."""
     session_id = open_session(sessions, (0, 0), (1, 0))
     answer(plan(sessions, request(session_id=session_id, epoch=1)), p0=data(0, records=b"x"))
     after = plan(sessions, request(session_id=session_id, epoch=2))
@@ -183,7 +183,7 @@ def test_partition_that_returned_data_goes_to_the_end(sessions):
 
 
 def test_session_made_by_name_cannot_go_on_by_topic_id(sessions):
-    """Rule E89."""
+    """Rule 89."""
     session_id = open_session(sessions, (0, 0))
     with pytest.raises(KafkaError) as refused:
         plan(sessions, request(session_id=session_id, epoch=1), by_topic_id=True)
@@ -191,7 +191,7 @@ def test_session_made_by_name_cannot_go_on_by_topic_id(sessions):
 
 
 def test_session_ids_skip_zero_and_those_in_use():
-    """Rule E83: zero is none."""
+    """Rule 83: zero is none."""
     sessions = FetchSessions(max_sessions=10, first_id=2**31 - 1)
     assert open_session(sessions, (0, 0)) == 2**31 - 1
     assert open_session(sessions, (0, 0)) == 1
@@ -203,7 +203,7 @@ def test_session_ids_skip_zero_and_those_in_use():
 
 
 def test_no_slots_at_all_means_no_sessions():
-    """Rule E91."""
+    """Rule 91."""
     assert open_session(FetchSessions(max_sessions=0, first_id=1), (0, 0)) == 0
 
 
@@ -215,7 +215,7 @@ def test_session_zero_is_never_found(sessions, epoch):
 
 
 def test_refused_request_does_not_move_the_session_on(sessions):
-    """Rule E85."""
+    """Rule 85."""
     session_id = open_session(sessions, (0, 0))
     for _ in range(2):
         with pytest.raises(KafkaError):
@@ -227,7 +227,7 @@ def test_refused_request_does_not_move_the_session_on(sessions):
 
 
 def test_session_in_use_is_not_given_up_however_old_it_is(sessions):
-    """Rule E84: by last use."""
+    """Rule 84: by last use."""
     first = open_session(sessions, (0, 0))
     second = open_session(sessions, (0, 0))
     plan(sessions, request(session_id=first, epoch=1), now_ms=MIN_EVICTION_MS)
@@ -289,7 +289,7 @@ def test_same_partition_of_two_topics_is_two(sessions):
     ],
 )
 def test_other_leader_and_other_history_are_news(sessions, changed):
-    """Rule E87."""
+    """Rule 87."""
     session_id = open_session(sessions, (0, 0), (1, 0))
     quiet = data(0)
     for name, value in changed.items():

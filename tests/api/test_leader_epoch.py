@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where the reigns of leaders ended (rules F98 and F99)."""
+"""OffsetForLeaderEpoch: where the reigns of leaders ended (rules 98 and 99)."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def end_of(kit, epoch, **options):
     ],
 )
 async def test_end_of_an_epoch(kit, version, epoch, end):
-    """Rule F98."""
+    """Rule 98."""
     assert end_of(kit, epoch, version=version) == end
 
 
@@ -84,7 +84,7 @@ async def test_current_epoch_ends_at_the_log_end_as_that_moves(kit):
 
 
 async def test_epoch_of_deleted_records_ended_where_the_rest_begins(kit):
-    """Rule F98: below all known epochs."""
+    """Rule 98: below all known epochs."""
     kit.partition().delete_records_before(3)
     assert end_of(kit, 0) == (0, 3)
     assert end_of(kit, 2) == (2, 5)
@@ -108,7 +108,7 @@ async def test_epoch_of_an_empty_log_ends_at_its_start():
     ],
 )
 async def test_client_of_another_epoch_is_refused(kit, version, current, code):
-    """Rule E76."""
+    """Rule 76."""
     found = ask(kit, 0, current=current, version=version)
     assert found.error_code == code
     if code is not ErrorCode.NONE:

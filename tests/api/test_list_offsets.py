@@ -1,4 +1,4 @@
-"""ListOffsets: earliest, latest, by timestamp (rules F92-F97)."""
+"""ListOffsets: earliest, latest, by timestamp (rules 92-97)."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def code_of(kit, timestamp, **options):
 class TestEnds:
     @pytest.mark.parametrize("version", VERSIONS)
     async def test_ends_of_a_log(self, kit, version):
-        """Rules F92 and F94: timestamp -1, and the epoch from v4 on."""
+        """Rules 92 and 94: timestamp -1, and the epoch from v4 on."""
         kit.append("a", "b", "c")
         kit.partition().delete_records_before(1)
         epoch = 0 if version >= 4 else -1
@@ -79,7 +79,7 @@ class TestEnds:
         assert offset_of(kit, EARLIEST) == offset_of(kit, LATEST) == (2, -1, 0)
 
     async def test_latest_of_committed_records_stops_at_an_open_transaction(self, kit):
-        """Rule F92."""
+        """Rule 92."""
         kit.append("a")
         kit.append("b", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
         assert offset_of(kit, LATEST, isolation=1)[0] == 1
@@ -89,7 +89,7 @@ class TestEnds:
         assert offset_of(kit, LATEST, isolation=1)[0] == 3
 
     async def test_epochs_are_those_of_the_ends(self, kit):
-        """Rule F94."""
+        """Rule 94."""
         kit.append("a")
         await raise_epochs(kit)
         assert offset_of(kit, EARLIEST)[2] == 0
@@ -117,7 +117,7 @@ class TestSpecialTimestamps:
         ],
     )
     async def test_each_is_known_from_its_version_on(self, kit, version, timestamp, first, answer):
-        """Rule F92; nothing is tiered here."""
+        """Rule 92; nothing is tiered here."""
         kit.append("a", "b", "c", timestamps=[NOW_MS, NOW_MS + 9, NOW_MS + 3])
         if version < first:
             assert code_of(kit, timestamp, version=version) is ErrorCode.UNSUPPORTED_VERSION
@@ -126,7 +126,7 @@ class TestSpecialTimestamps:
 
     @pytest.mark.parametrize("timestamp", [-7, -(2**63)])
     async def test_other_negative_ones_mean_nothing(self, kit, timestamp):
-        """Rule F92."""
+        """Rule 92."""
         assert code_of(kit, timestamp) is ErrorCode.UNSUPPORTED_VERSION
 
     async def test_largest_timestamp_is_that_of_the_first_record_that_has_it(self, kit):
@@ -152,7 +152,7 @@ class TestSpecialTimestamps:
 
 
 class TestByTimestamp:
-    """Rule F93."""
+    """Rule 93."""
 
     async def test_first_record_of_that_time_or_later(self, kit):
         """Per record, also within a batch, and whatever the order of timestamps."""
@@ -163,7 +163,7 @@ class TestByTimestamp:
         assert offset_of(kit, 0) == (0, NOW_MS, 0)
 
     async def test_no_such_record_is_no_error(self, kit):
-        """Spark's startingOffsetsByTimestamp relies on it (fact K5)."""
+        """Spark's startingOffsetsByTimestamp relies on it."""
         assert offset_of(kit, 0) == NONE
         kit.append("a")
         assert offset_of(kit, NOW_MS + 1) == NONE
@@ -196,7 +196,7 @@ class TestByTimestamp:
         assert offset_of(kit, NOW_MS, isolation=1) == (0, NOW_MS, 0)
 
     async def test_brokers_time_counts_where_it_is_the_records_time(self):
-        """LogAppendTime: what clients wrote into their records is of no account (rule C43)."""
+        """LogAppendTime: what clients wrote into their records is of no account (rule 43)."""
         kit = await DataKit().start()
         await kit.create("t", message_timestamp_type="LogAppendTime")
         kit.append("a", "b", timestamps=[5, 900])
@@ -230,7 +230,7 @@ class TestByTimestamp:
 
 class TestRefusals:
     async def test_partition_named_twice(self, kit):
-        """Rule F96: refused both times, and the others are answered."""
+        """Rule 96: refused both times, and the others are answered."""
         partitions = [
             ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in (0, 1, 0)
         ]
@@ -261,7 +261,7 @@ class TestRefusals:
         ],
     )
     async def test_client_of_another_epoch(self, kit, epoch, code):
-        """Rule E76."""
+        """Rule 76."""
         await raise_epochs(kit)
         assert code_of(kit, LATEST, epoch=epoch) is code
         assert code_of(kit, LATEST, epoch=epoch, version=3) is ErrorCode.NONE
@@ -292,5 +292,5 @@ async def test_refusal_of_a_request_is_told_for_every_partition(kit):
 
 
 def test_every_version_is_tested():
-    """Rule F97: v0 is gone."""
+    """Rule 97: v0 is gone."""
     assert LIST_OFFSETS.versions == (VERSIONS.start, VERSIONS.stop - 1)

@@ -81,7 +81,7 @@ def test_sizes_and_lags_of_partitions(kit):
 
 
 def test_only_what_is_asked_for_is_described(kit):
-    """Rule L221: what is not here is left out."""
+    """Rule 221: what is not here is left out."""
     one, two = describe(kit, {"a": [1, 7], "nosuch": [0]}).results
     assert (content(one), content(two)) == ({"a": [1]}, {})
     for nothing in ({}, {"a": []}):

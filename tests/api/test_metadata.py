@@ -58,7 +58,7 @@ def test_topics_brokers_and_controller_are_told_in_every_version(kit, version):
 
 
 def test_no_topics_mean_all_in_v0_and_none_later(kit):
-    """Rule B16."""
+    """Rule 16."""
     assert codes(ask(kit, version=0)) == [("m1", 0), ("m2", 0)]
     for version in range(1, 14):
         assert codes(ask(kit, version=version)) == []
@@ -72,7 +72,7 @@ def test_a_topic_named_twice_is_answered_once(kit):
 
 class TestListeners:
     def test_brokers_are_told_at_the_address_the_client_came_in_by(self, kit):
-        """Rule B17, USERS 1."""
+        """Rule 17, USERS 1."""
         assert kit.image.brokers[1].endpoints == {"PLAINTEXT": ("", 9092)}
         assert ask(kit).brokers[0].port == 4711
 
@@ -86,7 +86,7 @@ class TestListeners:
         [(5, ErrorCode.LEADER_NOT_AVAILABLE), (6, ErrorCode.LISTENER_NOT_FOUND)],
     )
     def test_a_leader_that_the_client_cannot_reach_is_none(self, kit, version, code):
-        """Rules B17 and B18."""
+        """Rules 17 and 18."""
         response = ask(kit, "m1", version=version, listener="OTHER")
         assert response.brokers == []
         (first, _) = response.topics[0].partitions
@@ -94,7 +94,7 @@ class TestListeners:
 
 
 def test_a_dead_leader_is_none_and_its_replica_offline(kit):
-    """Rule B18."""
+    """Rule 18."""
     kit.submit(RegisterBroker(broker_id=2, endpoints={"PLAINTEXT": ("other", 1)}))
     kit.submit(UnregisterBroker(broker_id=1))
     response = ask(kit, "m1")
@@ -112,7 +112,7 @@ class TestManyBrokers:
         return made
 
     def test_all_are_told_in_order_with_the_controller(self, cluster):
-        """Rules B17 and B26."""
+        """Rules 17 and 26."""
         response = ask(cluster, "a")
         nodes = [(broker.node_id, broker.host, broker.port) for broker in response.brokers]
         assert nodes == [(1, "host", 9091), (2, "host", 9092), (3, "host", 9093)]
@@ -130,7 +130,7 @@ class TestManyBrokers:
         assert second.offline_replicas == [3]
 
     def test_the_first_version_leaves_replicas_out_that_are_not_there(self, cluster):
-        """Rule B18."""
+        """Rule 18."""
         cluster.submit(UnregisterBroker(broker_id=2))
         first, second = ask(cluster, "a", version=0).topics[0].partitions
         assert (first.leader_id, first.replica_nodes, first.isr_nodes) == (3, [3], [3])
@@ -152,13 +152,13 @@ class TestManyBrokers:
     ],
 )
 def test_topics_that_are_not_there(kit, name, code):
-    """Rule B19: at topic level, without partitions."""
+    """Rule 19: at topic level, without partitions."""
     (topic,) = ask(kit, name).topics
     assert (topic.name, topic.error_code, topic.partitions) == (name, code, [])
 
 
 def test_internal_topics_are_marked(kit):
-    """Rule B23."""
+    """Rule 23."""
     (topic,) = ask(kit, "__consumer_offsets").topics
     assert topic.is_internal
 
@@ -172,19 +172,19 @@ class TestAutoCreation:
         assert topic.topic_id == kit.image.topics["new"].topic_id
 
     def test_versions_below_4_imply_it(self, kit):
-        """Rule B20."""
+        """Rule 20."""
         assert codes(ask(kit, "new", version=3)) == [("new", 0)]
         assert codes(ask(kit, "other", version=4)) == [
             ("other", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         ]
 
     def test_the_broker_can_forbid_it(self):
-        """Rule B20."""
+        """Rule 20."""
         kit = MetadataKit(auto_create_topics_enable="false")
         assert codes(ask(kit, "new", auto=True)) == [("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
     def test_asking_for_all_topics_creates_none(self, kit):
-        """Rule B20."""
+        """Rule 20."""
         version = kit.image.version
         ask(kit, all_topics=True, auto=True)
         assert kit.image.version == version
@@ -200,7 +200,7 @@ class TestAutoCreation:
         ]
 
     def test_internal_topics_get_their_own_settings(self, kit):
-        """Rule B21."""
+        """Rule 21."""
         (topic,) = ask(kit, "__consumer_offsets", auto=True).topics
         assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (0, True, 50)
         assert kit.image.topics["__consumer_offsets"].configs["cleanup.policy"] == "compact"
@@ -219,13 +219,13 @@ class TestAutoCreation:
 
 class TestTopicIds:
     def test_topics_may_be_named_by_id_from_v12(self, kit):
-        """Rule B24, KIP-516."""
+        """Rule 24, KIP-516."""
         topic_id = kit.image.topics["m1"].topic_id
         for version in (12, 13):
             assert codes(ask(kit, (None, topic_id), version=version)) == [("m1", 0)]
 
     def test_an_unknown_id_has_no_name(self, kit):
-        """Rule B24."""
+        """Rule 24."""
         (topic,) = ask(kit, (None, UUID(int=99))).topics
         assert (topic.name, topic.error_code) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
         assert topic.topic_id == UUID(int=99)
@@ -242,7 +242,7 @@ class TestTopicIds:
 
     @pytest.mark.parametrize("version", [10, 11])
     def test_ids_below_v12_are_refused(self, kit, version):
-        """Rule B24."""
+        """Rule 24."""
         topic_id = kit.image.topics["m1"].topic_id
         for named in ((None, topic_id), ("m1", topic_id)):
             response = ask(kit, named, version=version)
@@ -255,7 +255,7 @@ class TestTopicIds:
 
 
 def test_operations_are_told_when_asked_for(kit):
-    """Rule B27."""
+    """Rule 27."""
     flags = {
         "include_topic_authorized_operations": True,
         "include_cluster_authorized_operations": True,

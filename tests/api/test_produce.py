@@ -1,4 +1,4 @@
-"""Produce: what is appended, what is refused, and how it is told (rules C36-C54, D55-D60).
+"""Produce: what is appended, what is refused, and how it is told (rules 36-54, 55-60).
 
 What a batch must be like is tested with tests/log/test_validate, sequences with
 test_producer_state, transactional batches with tests/api/test_verification.
@@ -71,7 +71,7 @@ class TestAnswers:
     @pytest.mark.parametrize("version", VERSIONS)
     @pytest.mark.parametrize("acks", [-1, 1])
     async def test_offsets_are_told_in_every_version(self, kit, version, acks):
-        """Rules C42 and C44."""
+        """Rules 42 and 44."""
         kit.append("a", "b")
         kit.partition().delete_records_before(1)
         names = {"topic": "", "topic_id": kit.topic_id} if version == NEWEST else {}
@@ -84,7 +84,7 @@ class TestAnswers:
         assert kit.partition().log_end_offset == 4
 
     async def test_brokers_time_is_told_where_it_is_the_records_time(self, kit):
-        """Rules C43 and C44."""
+        """Rules 43 and 44."""
         await kit.create("l", message_timestamp_type="LogAppendTime")
         answer = produce_one(kit, batch("a", timestamp=5), topic="l")
         assert answer.log_append_time_ms == NOW_MS
@@ -93,14 +93,14 @@ class TestAnswers:
 
     @pytest.mark.parametrize("acks", [-1, 1])
     async def test_one_replica_is_as_many_as_can_be_asked_for(self, kit, acks):
-        """Rules C51 to C53: min.insync.replicas beyond the replication factor asks for all."""
+        """Rules 51-53: min.insync.replicas beyond the replication factor asks for all."""
         await kit.create("m", min_insync_replicas=2)
         answer = produce_one(kit, batch("a"), topic="m", acks=acks)
         assert (answer.error_code, answer.base_offset) == (0, 0)
         assert kit.partition("m").high_watermark == 1
 
     async def test_one_bad_partition_does_not_fail_the_others(self, kit):
-        """Rule C37."""
+        """Rule 37."""
         answers = produce(kit, (0, batch("a")), (7, batch("b")), (1, b"junk"), (1, batch("c")))
         assert [(a.index, a.error_code) for a in answers] == [
             (0, ErrorCode.NONE),
@@ -111,14 +111,14 @@ class TestAnswers:
         assert contents(kit.partition("t", 1).log) == [(0, "c")]
 
     async def test_records_stay_as_their_client_compressed_them(self, kit):
-        """Rule C48."""
+        """Rule 48."""
         for codec in Codec:
             produce_one(kit, batch("x" * 100, codec=codec))
         codecs = [bytes(stored)[22] & 7 for stored in kit.partition().read_batches(0)]
         assert codecs == list(Codec)
 
     async def test_topic_may_want_another_codec(self, kit):
-        """Rule C48."""
+        """Rule 48."""
         await kit.create("z", compression_type="zstd")
         produce_one(kit, batch("x" * 100, codec=Codec.GZIP), topic="z")
         (stored,) = kit.partition("z").read_batches(0)
@@ -129,13 +129,13 @@ class TestAnswers:
 class TestRefusals:
     @pytest.mark.parametrize("acks", [-2, 2, 32_767])
     async def test_unknown_acks_are_refused_for_every_partition(self, kit, acks):
-        """Rule C36."""
+        """Rule 36."""
         answers = produce(kit, (0, batch("a")), (1, batch("b")), acks=acks)
         assert [a.error_code for a in answers] == [ErrorCode.INVALID_REQUIRED_ACKS] * 2
         assert kit.partition().log_end_offset == 0
 
     async def test_unknown_topics_are_told_by_what_they_were_asked_for(self, kit):
-        """Rules C37 and B24."""
+        """Rules 37 and 24."""
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert code_of(kit, batch("a"), topic="u") is unknown
         for topic_id in (UNKNOWN_ID, ZERO_UUID):
@@ -143,7 +143,7 @@ class TestRefusals:
             assert code is ErrorCode.UNKNOWN_TOPIC_ID
 
     async def test_topic_made_anew_does_not_get_records_of_the_old_one(self, kit):
-        """Rule B25."""
+        """Rule 25."""
         await kit.delete("t")
         await kit.create("t")
         code = code_of(kit, batch("a"), topic="", topic_id=kit.topic_id, version=NEWEST)
@@ -152,28 +152,28 @@ class TestRefusals:
 
     @pytest.mark.parametrize("records", [None, b"", b"\0" * 22, b"\0" * 40])
     async def test_no_batch_is_no_record(self, kit, records):
-        """Rule C38."""
+        """Rule 38."""
         assert code_of(kit, records) is ErrorCode.INVALID_RECORD
 
     async def test_two_batches_are_one_too_many(self, kit):
-        """Rule C38."""
+        """Rule 38."""
         assert code_of(kit, bytes(batch("a")) * 2) is ErrorCode.INVALID_RECORD
 
     @pytest.mark.parametrize("version", [v for v in VERSIONS if v < NEWEST])
     async def test_zstd_is_for_those_who_know_it(self, kit, version):
-        """Rule C38."""
+        """Rule 38."""
         code = code_of(kit, batch("a", codec=Codec.ZSTD), version=version)
         unsupported = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         assert code is (ErrorCode.NONE if version >= 7 else unsupported)
 
     async def test_changed_bytes_are_corrupt(self, kit):
-        """Rule C40."""
+        """Rule 40."""
         changed = batch("a")
         changed[-1] ^= 1
         assert code_of(kit, changed) is ErrorCode.CORRUPT_MESSAGE
 
     async def test_batches_beyond_the_limit_are_too_large(self, kit):
-        """Rule C41."""
+        """Rule 41."""
         small = batch("a")
         await kit.create("s", max_message_bytes=len(small))
         assert code_of(kit, small, topic="s") is ErrorCode.NONE
@@ -185,14 +185,14 @@ class TestRefusals:
 
     @pytest.mark.parametrize("topic", sorted(INTERNAL_TOPICS))
     async def test_internal_topics_are_for_the_broker_and_admin_tools(self, kit, topic):
-        """Rule B23."""
+        """Rule 23."""
         await kit.create(topic)
         assert code_of(kit, batch("a"), topic=topic) is ErrorCode.INVALID_TOPIC_EXCEPTION
         tool = code_of(kit, batch("a"), topic=topic, client_id="__admin_client")
         assert tool is ErrorCode.NONE
 
     async def test_transactional_records_need_a_transactional_id(self, kit):
-        """Rule G113."""
+        """Rule 113."""
         records = batch("a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
         refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert code_of(kit, records) is refused
@@ -212,11 +212,11 @@ class TestRefusals:
 
 
 class TestErrorsOfRecords:
-    """Rule C47 (KIP-467): the whole batch is refused, and each bad record named."""
+    """Rule 47 (KIP-467): the whole batch is refused, and each bad record named."""
 
     @pytest.mark.parametrize("version", [v for v in VERSIONS if v < NEWEST])
     async def test_records_without_keys_in_a_compacted_topic(self, kit, version):
-        """Rule C46."""
+        """Rule 46."""
         await kit.create("c", cleanup_policy="compact")
         records = batch("a", "b", "c", keys=[None, b"k", None])
         answer = produce_one(kit, records, topic="c", version=version)
@@ -229,7 +229,7 @@ class TestErrorsOfRecords:
         assert kit.partition("c").log_end_offset == 0
 
     async def test_records_of_the_far_future(self, kit):
-        """Rule C45: more than an hour ahead by default."""
+        """Rule 45: more than an hour ahead by default."""
         records = batch("a", "b", timestamps=[NOW_MS, LATE_MS])
         answer = produce_one(kit, records)
         assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
@@ -237,11 +237,11 @@ class TestErrorsOfRecords:
         assert code_of(kit, batch("a", timestamp=LATE_MS - 1)) is ErrorCode.NONE
 
     async def test_records_without_a_time_are_welcome(self, kit):
-        """Rule C45."""
+        """Rule 45."""
         assert code_of(kit, batch("a", timestamp=-1)) is ErrorCode.NONE
 
     async def test_records_that_claim_the_brokers_time(self, kit):
-        """Rule C45."""
+        """Rule 45."""
         records = batch("a", log_append_time_ms=NOW_MS)
         assert code_of(kit, records) is ErrorCode.INVALID_TIMESTAMP
 
@@ -250,7 +250,7 @@ class TestIdempotence:
     IDENTITY = {"producer_id": 5, "producer_epoch": 0}  # noqa: RUF012
 
     async def test_batch_sent_again_is_answered_as_the_first_time(self, kit):
-        """Rule D56: with the offset it got, and nothing is appended."""
+        """Rule 56: with the offset it got, and nothing is appended."""
         first = produce_one(kit, batch("a", "b", base_sequence=0, **self.IDENTITY))
         produce_one(kit, batch("c", base_sequence=2, **self.IDENTITY))
         again = produce_one(kit, batch("a", "b", base_sequence=0, **self.IDENTITY))
@@ -258,7 +258,7 @@ class TestIdempotence:
         assert kit.partition().log_end_offset == 3
 
     async def test_sixth_batch_back_is_no_longer_known(self, kit):
-        """Rules D55 and D57."""
+        """Rules 55 and 57."""
         for sequence in range(6):
             assert code_of(kit, batch("a", base_sequence=sequence, **self.IDENTITY)) == 0
         again = code_of(kit, batch("a", base_sequence=1, **self.IDENTITY))
@@ -267,13 +267,13 @@ class TestIdempotence:
         assert again is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     async def test_gap_is_out_of_order(self, kit):
-        """Rule D57."""
+        """Rule 57."""
         produce_one(kit, batch("a", base_sequence=0, **self.IDENTITY))
         code = code_of(kit, batch("a", base_sequence=2, **self.IDENTITY))
         assert code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     async def test_old_epoch_is_fenced(self, kit):
-        """Rule D59."""
+        """Rule 59."""
         newer = {"producer_id": 5, "producer_epoch": 1}
         produce_one(kit, batch("a", base_sequence=0, **newer))
         code = code_of(kit, batch("a", base_sequence=0, **self.IDENTITY))
@@ -281,7 +281,7 @@ class TestIdempotence:
 
 
 class TestAcksZero:
-    """Rule A12: there is no answer, and an error closes the connection."""
+    """Rule 12: there is no answer, and an error closes the connection."""
 
     async def test_success_is_not_answered(self, kit):
         assert kit.admit(HANDLER, requested((0, batch("a")), acks=0), BY_NAME) is NO_RESPONSE

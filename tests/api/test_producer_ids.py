@@ -24,7 +24,7 @@ def init(kit, version=5, **attributes):
 
 @pytest.mark.parametrize("version", range(6))
 def test_an_idempotent_producer_gets_a_new_id_and_epoch_0(kit, version):
-    """Rule D65."""
+    """Rule 65."""
     answers = [init(kit, version) for _ in range(3)]
     assert [answer.producer_id for answer in answers] == [0, 1, 2]
     assert {(answer.error_code, answer.producer_epoch) for answer in answers} == {(0, 0)}
@@ -44,7 +44,7 @@ def test_id_and_epoch_belong_together(kit, attributes):
 
 
 def test_ids_of_the_block_are_given_without_a_commit(kit):
-    """Rule D64."""
+    """Rule 64."""
     init(kit)
     version = kit.image.version
     init(kit)

@@ -5,7 +5,7 @@ from tests.api.cluster_kit import ClusterKit
 
 
 def test_what_a_client_can_reach_depends_on_its_listener():
-    """Rules B17 and B18."""
+    """Rules 17 and 18."""
     kit = ClusterKit(2)
     kit.register(3, listener="OTHER")
     endpoints = endpoints_for(kit.context(0))

@@ -1,4 +1,4 @@
-"""A full disk on one broker does not keep its partitions from the clients (rule I185)."""
+"""A full disk on one broker does not keep its partitions from the clients (rule 185)."""
 
 import resource
 import time

@@ -1,4 +1,4 @@
-"""What too few in-sync replicas mean to clients; replicas are the same bytes (rule C52)."""
+"""What too few in-sync replicas mean to clients; replicas are the same bytes (rule 52)."""
 
 import time
 from pathlib import Path

@@ -104,7 +104,7 @@ async def test_proposal_is_asked_and_its_answer_taken(kit, autojump_clock):
     ],
 )
 async def test_unknown_outcome_is_asked_for_again_after_a_pause(kit, autojump_clock, answer):
-    """Rule I176."""
+    """Rule 176."""
     async with keeping(kit, answer, answer) as controller:
         kit.fetch(3, 1)
         await trio.sleep(0.3)
@@ -115,7 +115,7 @@ async def test_unknown_outcome_is_asked_for_again_after_a_pause(kit, autojump_cl
 
 
 async def test_final_refusal_is_not_asked_again(kit, autojump_clock):
-    """Rule I176."""
+    """Rule 176."""
     async with keeping(kit, ErrorCode.INVALID_UPDATE_VERSION) as controller:
         kit.fetch(3, 1)
         await trio.sleep(10)
@@ -152,7 +152,7 @@ async def test_one_request_at_a_time(kit, autojump_clock):
 
 
 async def test_laggards_are_looked_for_each_half_of_the_time(kit, autojump_clock):
-    """Rule I165."""
+    """Rule 165."""
     kit.fetch(2, 1)
     kit.append(1, "a")
     async with keeping(kit) as controller:
@@ -165,7 +165,7 @@ async def test_laggards_are_looked_for_each_half_of_the_time(kit, autojump_clock
 
 
 async def test_high_watermarks_are_written_in_time_and_at_the_end(kit, autojump_clock):
-    """Rule I169."""
+    """Rule 169."""
     logs = kit.members[1].logs
     async with keeping(kit):
         kit.append(1, "a")

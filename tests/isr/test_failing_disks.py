@@ -1,6 +1,6 @@
 """Brokers whose disks fail or are full do not keep partitions from those who could serve them.
 
-Rule I185.
+Rule 185.
 """
 
 import errno

@@ -78,7 +78,7 @@ async def test_partition_that_is_new_here_does_not_wait_for_those_that_are_idle(
 
 @pytest.mark.parametrize("leader_wrote", [True, False])
 async def test_diverged_log_is_cut_and_copied(leader_wrote, autojump_clock):
-    """Rule I171: what the old leader alone had goes, what both have stays."""
+    """Rule 171: what the old leader alone had goes, what both have stays."""
     cluster = Cluster()
     first, second = cluster.nodes.values()
     async with copying(cluster):
@@ -100,7 +100,7 @@ async def test_diverged_log_is_cut_and_copied(leader_wrote, autojump_clock):
 
 
 async def test_leader_that_was_elected_uncleanly_cuts_its_followers(caplog, autojump_clock):
-    """Rule I172: it has nothing, not even the epochs to compare."""
+    """Rule 172: it has nothing, not even the epochs to compare."""
     cluster = Cluster()
     first, second = cluster.nodes.values()
     first.append(b"never", b"copied")
@@ -114,7 +114,7 @@ async def test_leader_that_was_elected_uncleanly_cuts_its_followers(caplog, auto
 
 
 async def test_follower_that_missed_what_was_deleted_begins_anew(caplog, autojump_clock):
-    """Rule I172."""
+    """Rule 172."""
     cluster = Cluster()
     leader, follower = cluster.nodes.values()
     async with copying(cluster):
@@ -152,7 +152,7 @@ async def test_bounds_that_nobody_tells_are_asked_for_again(autojump_clock):
 
 
 async def test_log_start_follows_that_of_the_leader(autojump_clock):
-    """Rule I170."""
+    """Rule 170."""
     cluster = Cluster()
     leader, follower = cluster.nodes.values()
     async with copying(cluster):
@@ -283,7 +283,7 @@ async def test_partition_whose_disk_was_full_is_copied_again(monkeypatch, autoju
 
 
 async def test_fenced_partition_waits_for_word_of_another_epoch(autojump_clock):
-    """Rule I173."""
+    """Rule 173."""
     cluster = Cluster()
     first = cluster.nodes[1]
     cluster.lead(1, tell=[1])

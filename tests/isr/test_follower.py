@@ -52,7 +52,7 @@ class TestAnswers:
         assert one.is_in_sync
 
     def test_bounds_come_without_records_too(self):
-        """Rule I169: the high watermark lags by one round trip."""
+        """Rule 169: the high watermark lags by one round trip."""
         assert answer(follower(), high_watermark=9, log_start_offset=2) == Append(b"", 9, 2)
 
     @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ class TestAnswers:
         assert isinstance(answer(follower(), current=moved, records=b"abc"), Append)
 
     def test_fenced_partition_waits_for_another_epoch(self):
-        """Rule I173."""
+        """Rule 173."""
         one = follower()
         action = answer(one, error_code=ErrorCode.FENCED_LEADER_EPOCH)
         assert action == Nothing(ErrorCode.FENCED_LEADER_EPOCH)
@@ -107,7 +107,7 @@ class TestAnswers:
 
 
 class TestBounds:
-    """Rule I172."""
+    """Rule 172."""
 
     def bounds(self, start, end, one=None):
         one = one or follower()
@@ -137,7 +137,7 @@ class TestBounds:
 
 
 class TestTruncation:
-    """Rule I171."""
+    """Rule 171."""
 
     def test_log_without_epochs_is_cut_to_what_is_known_to_be_committed(self):
         one = Follower(backoff_max_ms=1)
@@ -215,7 +215,7 @@ def two_logs(draw):
 
 @given(two_logs(), st.booleans())
 def test_diverged_log_becomes_the_leaders_and_keeps_what_they_share(logs, leader_wrote):
-    """Rule I171, KIP-101 and KIP-279: whatever reigns there were that the other side missed."""
+    """Rule 171, KIP-101 and KIP-279: whatever reigns there were that the other side missed."""
     common, mine, theirs = logs
     leader, log = ModelLog(common + theirs), ModelLog(common + mine)
     leader_epoch = 20

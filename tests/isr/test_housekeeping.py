@@ -1,4 +1,4 @@
-"""What happens to logs by itself spares what is not replicated yet (rules K201, K205)."""
+"""What happens to logs by itself spares what is not replicated yet (rules 201, 205)."""
 
 import trio
 
@@ -30,7 +30,7 @@ def test_retention_deletes_below_the_high_watermark_alone():
 
 
 def test_followers_begin_where_retention_made_their_leader_begin():
-    """Rule I170: they need not have segments of the same size."""
+    """Rule 170: they need not have segments of the same size."""
     kit = ReplicaKit(log_retention_ms=1_000)
     kit.append(1, "a", "b")
     kit.catch_up(1)
@@ -43,7 +43,7 @@ def test_followers_begin_where_retention_made_their_leader_begin():
 
 
 def test_who_lacks_what_retention_has_deleted_begins_anew():
-    """Rule I172; only one that was out of sync can be so far behind."""
+    """Rule 172; only one that was out of sync can be so far behind."""
     kit = ReplicaKit(log_retention_ms=1_000)
     kit.change(isr=(1, 2))
     kit.append(1, "a", "b")

@@ -44,7 +44,7 @@ def accept(leader, isr, *, partition_epoch=None):
 
 
 class TestHighWatermark:
-    """Rule I167."""
+    """Rule 167."""
 
     def test_it_is_the_least_log_end_in_the_isr(self):
         leader = make_leader()
@@ -94,7 +94,7 @@ class TestHighWatermark:
 
     @pytest.mark.parametrize("eligible", [True, False])
     def test_it_does_not_wait_for_one_that_may_not_join(self, eligible):
-        """Rule I183."""
+        """Rule 183."""
         leader = make_leader(isr=(1, 2), is_eligible=lambda broker, epoch: eligible)
         fetch(leader, 3, 10)
         leader.on_append(20)
@@ -103,7 +103,7 @@ class TestHighWatermark:
 
 
 class TestExpanding:
-    """Rule I166."""
+    """Rule 166."""
 
     def test_follower_that_has_caught_up_is_proposed(self):
         leader = make_leader(isr=(1, 2))
@@ -134,7 +134,7 @@ class TestExpanding:
         assert leader.has_proposal
 
     def test_shutting_down_broker_is_not_let_in(self):
-        """Rule I183."""
+        """Rule 183."""
         leader = make_leader(isr=(1, 2), is_eligible=lambda broker, epoch: broker != 3)
         fetch(leader, 3, 10)
         assert not leader.has_proposal
@@ -157,7 +157,7 @@ class TestExpanding:
         assert leader.state == PendingExpand(Committed((1, 2)), 3)
 
     def test_pending_member_does_not_count_for_acks(self):
-        """Rule I168."""
+        """Rule 168."""
         leader = make_leader(isr=(1,), min_insync_replicas=2)
         fetch(leader, 2, 10)
         with pytest.raises(KafkaError, match=r"1 in-sync replicas \[1\]") as refused:
@@ -169,7 +169,7 @@ class TestExpanding:
 
 
 class TestShrinking:
-    """Rule I165."""
+    """Rule 165."""
 
     def test_follower_that_lags_is_proposed_to_go(self):
         leader = make_leader()
@@ -187,7 +187,7 @@ class TestShrinking:
         assert not leader.has_proposal
 
     def test_follower_that_always_has_what_was_there_a_fetch_ago_is_caught_up(self):
-        """Rule I164."""
+        """Rule 164."""
         leader = make_leader()
         end = 10
         for now_ms in range(0, 5 * LAG_MS, 100):
@@ -199,7 +199,7 @@ class TestShrinking:
         assert not leader.has_proposal
 
     def test_it_counts_until_the_controller_has_put_it_out(self):
-        """Rule I168."""
+        """Rule 168."""
         leader = make_leader()
         fetch(leader, 2, 10)
         leader.on_tick(LAG_MS + 1)
@@ -214,7 +214,7 @@ class TestShrinking:
 
 
 class TestAnswers:
-    """Rule I176."""
+    """Rule 176."""
 
     @pytest.fixture
     def pending(self):
@@ -273,7 +273,7 @@ class TestAnswers:
 
 
 class TestResigning:
-    """Rule I185: a leader that cannot write has another one lead."""
+    """Rule 185: a leader that cannot write has another one lead."""
 
     def test_it_asks_for_an_isr_without_itself(self):
         leader = make_leader()
@@ -440,7 +440,7 @@ class TestStates:
         assert leader.followers[2].log_end_offset == 3
 
     def test_low_watermark_is_that_of_the_living(self):
-        """Rule B35."""
+        """Rule 35."""
         leader = make_leader()
         assert leader.low_watermark(7, lambda broker: True) == -1
         fetch(leader, 2, 10, start=5)

@@ -43,7 +43,7 @@ def test_bounds_follow_the_log(partition):
 
 
 def test_batches_are_written_in_the_epoch_of_the_leader(partition):
-    """Rule F100."""
+    """Rule 100."""
     append(partition, "a")
     partition.begin_epoch(4)
     append(partition, "b")
@@ -108,7 +108,7 @@ class TestWatching:
 
 
 class TestCutReads:
-    """Whether a reader is told that more is there than it was given (rule E71)."""
+    """Whether a reader is told that more is there than it was given (rule 71)."""
 
     @pytest.fixture
     def size(self, partition):
@@ -158,7 +158,7 @@ def test_client_of_this_epoch_is_welcome(partition, epoch):
     [(2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)],
 )
 def test_client_of_another_epoch_is_told_both(partition, epoch, code):
-    """Rule E76."""
+    """Rule 76."""
     with pytest.raises(KafkaError, match=rf"t-0: client at leader epoch {epoch}, leader at 3") as e:
         partition.check_leader_epoch(epoch)
     assert e.value.code is code
@@ -169,7 +169,7 @@ def test_client_of_another_epoch_is_told_both(partition, epoch, code):
     [(("delete",), False), (("compact",), True), (("compact", "delete"), False), ((), False)],
 )
 def test_records_of_a_topic_that_is_only_compacted_stay(policy, refused):
-    """Rule B35."""
+    """Rule 35."""
     partition = Partition(make_log(cleanup_policy=frozenset(policy)), leader_epoch=0)
     append_with_key = batch("a", keys=[b"k"])
     partition.append(append_with_key, now_ms=NOW_MS)
@@ -188,7 +188,7 @@ def test_records_of_a_topic_that_is_only_compacted_stay(policy, refused):
 def test_reader_of_another_history_is_told_where_it_left_this_one(
     partition, offset, last_fetched_epoch, diverging
 ):
-    """Rule E77: epoch 3 has offsets 0-1, epoch 4 the rest."""
+    """Rule 77: epoch 3 has offsets 0-1, epoch 4 the rest."""
     append(partition, "a", "b")
     partition.begin_epoch(4)
     append(partition, "c", "d")
@@ -199,7 +199,7 @@ def test_reader_of_another_history_is_told_where_it_left_this_one(
 
 @pytest.mark.parametrize(("offset", "last_fetched_epoch"), [(1, 9), (0, 3)])
 def test_reader_of_an_unknown_history_is_out_of_range(partition, offset, last_fetched_epoch):
-    """Rule E77."""
+    """Rule 77."""
     append(partition, "a", "b")
     partition.delete_records_before(1)
     with pytest.raises(KafkaError) as refused:

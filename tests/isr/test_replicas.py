@@ -84,7 +84,7 @@ async def test_added_partitions_are_there_and_the_old_ones_stay(kit):
 
 
 async def test_deleted_topic_is_gone_with_its_logs_and_those_who_wait_are_told(kit):
-    """Rule B25: its ID is never that of another."""
+    """Rule 25: its ID is never that of another."""
     topic_id = await kit.create("t", 2)
     told = []
     for index in range(2):

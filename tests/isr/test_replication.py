@@ -178,7 +178,7 @@ class TestHighWatermark:
         assert kit[1].high_watermark == 2
 
     def test_it_is_kept_over_a_restart(self, kit):
-        """Rule I184."""
+        """Rule 184."""
         kit.append(1, "a", "b")
         kit.catch_up(1)
         kit.fetch(2, 1)
@@ -188,7 +188,7 @@ class TestHighWatermark:
         assert (kit[2].high_watermark, kit[2].log_end_offset) == (2, 3)
 
     def test_followers_begin_where_their_leader_does(self, kit):
-        """Rule I170."""
+        """Rule 170."""
         kit.append(1, "a", "b", "c")
         kit.catch_up(1)
         kit[1].delete_records_before(2)
@@ -305,7 +305,7 @@ class TestAcknowledgement:
 
 class TestFailover:
     def test_epoch_without_records_leaves_no_trace_at_a_follower(self, kit):
-        """Rule F99."""
+        """Rule 99."""
         kit.append(1, "a")
         kit.catch_up(1)
         kit.change(leader=2)
@@ -314,7 +314,7 @@ class TestFailover:
         assert kit[2].fetch_position() == (1, 0, 2, 0)
 
     def test_what_was_not_committed_is_cut_off(self, kit):
-        """Rule I171, KIP-101 and KIP-279."""
+        """Rule 171, KIP-101 and KIP-279."""
         kit.append(1, "a")
         kit.catch_up(1)
         kit.append(1, "lost")

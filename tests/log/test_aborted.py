@@ -24,7 +24,7 @@ ALL = [FIRST, SECOND, THIRD]
 
 
 class TestFormat:
-    """Rule G116: int16 version and four int64."""
+    """Rule 116: int16 version and four int64."""
 
     def test_bytes(self):
         assert encode_aborted([FIRST]) == struct.pack(">hqqqq", 0, 7, 0, 10, 5)

@@ -88,7 +88,7 @@ def contents(log):
 
 class TestPlan:
     def test_active_segment_is_never_cleaned(self):
-        """Rule K205."""
+        """Rule 205."""
         log = make_log(**COMPACT)
         write(log, "a1")
         write(log, "a2")
@@ -99,7 +99,7 @@ class TestPlan:
         assert plan.topic_partition == log.topic_partition
 
     def test_segment_with_undecided_records_is_not_cleaned(self):
-        """Rule K205: nothing at or above the last stable offset."""
+        """Rule 205: nothing at or above the last stable offset."""
         log = filled(["a1"], ["a2", "b2"], ["a3"])
         assert plan_of(log, stable=3).upper_offset == 3
         assert plan_of(log, stable=2).upper_offset == 1
@@ -168,7 +168,7 @@ class TestPlan:
 
 class TestPass:
     def test_segments_are_replaced_and_offsets_stay(self):
-        """Rule K205."""
+        """Rule 205."""
         listener = NotingListener()
         log = make_log(**COMPACT, listener=listener)
         for batches in (["a1 b1", "a2"], ["c1 a3", "d1"]):
@@ -333,7 +333,7 @@ class TestTransactions:
         )
 
     def test_aborted_data_go_and_the_index_follows(self):
-        """Rule K208."""
+        """Rule 208."""
         log = make_log(**COMPACT, delete_retention_ms=1000)
         self.produce(log, "a1", 1, 0)
         self.produce(log, "a2 b2", 2, 0)
@@ -352,7 +352,7 @@ class TestTransactions:
         assert contents(log) == ["0 a1"]
 
     def test_producers_are_known_as_before_after_a_crash(self):
-        """Rule K207."""
+        """Rule 207."""
         log = make_log(**COMPACT)
         self.produce(log, "a1", 1, 0)
         self.produce(log, "a2 b2", 2, 0)
@@ -509,7 +509,7 @@ class TestInterference:
 
 class TestCrash:
     def test_crash_at_any_moment_leaves_old_or_new(self):
-        """Rule K205, Kafka's .cleaned and .swap: the table is the same after every change."""
+        """Rule 205, Kafka's .cleaned and .swap: the table is the same after every change."""
         disk = SimDisk()
         log = filled(["a1 b1", "a2"], ["c1", "a3 b2"], disk=disk)
         write(log, "d1")

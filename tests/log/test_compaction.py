@@ -1,4 +1,4 @@
-"""What compaction keeps: semantics K205-K208, against a model of the log's meaning."""
+"""What compaction keeps: rules 205-208, against a model of the log's meaning."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -209,7 +209,7 @@ class TestOffsetMap:
 
 
 class TestKeys:
-    """Rule K205."""
+    """Rule 205."""
 
     @pytest.mark.parametrize("codec", Codec)
     def test_last_record_of_each_key_stays_at_its_offset(self, log, codec):
@@ -277,7 +277,7 @@ class TestKeys:
         assert log.compact(memory_bytes=0) == 3
 
     def test_last_batch_of_the_round_stays_even_if_empty(self, log):
-        """Rule K207: the end of the clean part must be told from the log."""
+        """Rule 207: the end of the clean part must be told from the log."""
         log.append(*pairs("a1"))
         log.append((None, b"x"))
         log.append(*pairs("a2"))
@@ -305,7 +305,7 @@ class TestKeys:
 
 
 class TestTombstones:
-    """Rule K206 (KIP-534)."""
+    """Rule 206 (KIP-534)."""
 
     @pytest.mark.parametrize("codec", Codec)
     def test_tombstone_gets_its_horizon_at_the_first_cleaning_and_goes_after_it(self, log, codec):
@@ -347,7 +347,7 @@ class TestTombstones:
 
 
 class TestTransactions:
-    """Rule K208."""
+    """Rule 208."""
 
     def test_aborted_records_go_and_their_marker_when_its_time_has_come(self, log):
         log.append(*pairs("a1"), producer_id=1, transactional=True)
@@ -396,7 +396,7 @@ class TestTransactions:
         assert [header.is_control for header in log.headers()] == [False] * 3
 
     def test_last_batch_of_an_active_producer_stays_even_if_empty(self, log):
-        """Rule K207."""
+        """Rule 207."""
         log.append(*pairs("a1 b1"), producer_id=1)
         log.append(*pairs("a2 b2"), producer_id=2)
         log.compact()

@@ -38,7 +38,7 @@ def test_partition_directories_are_known_by_name(name, found):
 
 
 def test_a_deleted_partitions_directory_has_a_name_of_its_own():
-    """Rule K203; a long topic name is cut, as names have at most 255 characters."""
+    """Rule 203; a long topic name is cut, as names have at most 255 characters."""
     name = name_for_deletion(TopicPartition("t", 3), UNIQUE)
     assert name == "t-3.0123456789abcdef0123456789abcdef-delete"
     name = name_for_deletion(TopicPartition("t" * 249, 3), UNIQUE)

@@ -14,7 +14,7 @@ def epochs(*entries):
 
 
 class TestEndOffset:
-    """Rule F98."""
+    """Rule 98."""
 
     known = ((2, 10), (4, 20), (7, 50))
 

@@ -56,7 +56,7 @@ def test_an_empty_active_segment_is_not_rolled():
 
 
 def test_a_roll_leaves_a_snapshot_under_the_new_segments_name():
-    """Rule D63."""
+    """Rule 63."""
     disk = SimDisk()
     log = make_log(disk)
     append(log, "a")
@@ -175,7 +175,7 @@ def test_truncation_below_the_log_start_takes_the_start_along():
 
 
 def test_truncation_takes_the_producers_back():
-    """Rule D63."""
+    """Rule 63."""
     log = make_log()
     options = {"producer_id": 5, "producer_epoch": 0}
     append(log, "a", base_sequence=0, transactional=True, **options)
@@ -253,7 +253,7 @@ def test_deleted_records_are_out_of_range_at_once_and_gone_with_the_next_retenti
 
 
 def test_retention_moves_the_log_start_to_the_next_segment():
-    """Rules K201, K202."""
+    """Rules 201, 202."""
     log = filled(6, retention_bytes=250)
     size = log.segments.first.size
     assert log.apply_retention(NOW_MS) == 6 - 250 // size - 1
@@ -263,14 +263,14 @@ def test_retention_moves_the_log_start_to_the_next_segment():
 
 
 def test_nothing_at_or_above_the_high_watermark_goes():
-    """Rule K202."""
+    """Rule 202."""
     log = filled(6, retention_bytes=0)
     assert log.apply_retention(NOW_MS, high_watermark=4) == 4
     assert bases(log) == [4, 5]
 
 
 def test_old_records_all_go_and_an_empty_segment_takes_over():
-    """Rules K201, K202."""
+    """Rules 201, 202."""
     log = filled(3, retention_ms=1000)
     assert log.apply_retention(NOW_MS + 1000) == 0
     assert log.apply_retention(NOW_MS + 1001) == 3
@@ -312,7 +312,7 @@ def rewritten(log, old):
 
 
 def test_a_cleaned_segment_takes_the_place_of_several():
-    """Rule K205."""
+    """Rule 205."""
     disk = SimDisk()
     listener = NotingListener()
     log = filled(8, disk=disk, listener=listener)

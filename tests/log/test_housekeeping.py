@@ -150,7 +150,7 @@ def test_a_flush_that_cannot_begin_is_told(caplog):
 
 
 def test_retention_comes_every_five_minutes():
-    """Rule K201."""
+    """Rule 201."""
 
     async def scenario(manager, log, disk):
         for number in range(5):
@@ -167,7 +167,7 @@ def test_retention_comes_every_five_minutes():
 
 
 def test_retention_respects_the_high_watermark():
-    """Rule K202."""
+    """Rule 202."""
 
     async def scenario(manager, log, disk):
         manager.bounds = lambda log: (2, 2)
@@ -181,7 +181,7 @@ def test_retention_respects_the_high_watermark():
 
 
 def test_deleted_segments_go_after_file_delete_delay_ms():
-    """Rule K203."""
+    """Rule 203."""
 
     async def scenario(manager, log, disk):
         for number in range(5):
@@ -267,7 +267,7 @@ def test_a_truncation_takes_the_checkpoint_back_at_once():
 
 
 def test_silent_producers_are_forgotten():
-    """Rule D62."""
+    """Rule 62."""
 
     async def scenario(manager, log, disk):
         append(log, "a", producer_id=5, producer_epoch=0, base_sequence=0)
@@ -320,7 +320,7 @@ def fill(log, rounds=10, keys=("a", "b")):
 
 
 def test_a_dirty_log_is_compacted_in_the_background():
-    """Rules K205; `log.cleaner.backoff.ms` after the roll that made it dirty."""
+    """Rules 205; `log.cleaner.backoff.ms` after the roll that made it dirty."""
 
     async def scenario(manager, log, disk):
         fill(log)

@@ -27,7 +27,7 @@ def time_index(disk=None, size=0, base_offset=100):
 
 
 def test_offset_entries_are_relative_offset_and_position():
-    """Rule K199: int32 relative offset, int32 position."""
+    """Rule 199: int32 relative offset, int32 position."""
     disk = sim()
     index = offset_index(disk)
     index.append(105, 4200)
@@ -37,7 +37,7 @@ def test_offset_entries_are_relative_offset_and_position():
 
 
 def test_time_entries_are_timestamp_and_relative_offset():
-    """Rule K199: int64 timestamp, int32 relative offset."""
+    """Rule 199: int64 timestamp, int32 relative offset."""
     disk = sim()
     index = time_index(disk)
     index.append(1_700_000_000_000, 105)
@@ -201,7 +201,7 @@ def test_a_renamed_file_is_followed():
 
 
 def test_full_means_no_room_in_segment_index_bytes():
-    """Rule K200. The time index keeps a slot for the entry at the segment's close."""
+    """Rule 200. The time index keeps a slot for the entry at the segment's close."""
     offsets, times = offset_index(), time_index()
     for number in range(1, 4):
         offsets.append(100 + number, number)

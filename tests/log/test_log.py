@@ -207,7 +207,7 @@ TestLogAgainstList = LogAgainstList.TestCase
 
 
 def test_offsets_and_epoch_are_written_into_the_bytes_given():
-    """Rule C42."""
+    """Rule 42."""
     log = make_log()
     append(log, "a", "b")
     data = batch("c", "d", "e")
@@ -226,7 +226,7 @@ def test_a_memoryview_is_as_good_as_a_bytearray():
 
 
 def test_append_time_topics_answer_the_time():
-    """Rules C43, C44."""
+    """Rules 43, 44."""
     log = make_log(message_timestamp_type="LogAppendTime")
     assert append(log, "a", now_ms=NOW_MS + 5).log_append_time_ms == NOW_MS + 5
 
@@ -241,7 +241,7 @@ def test_a_refused_batch_leaves_no_trace():
 
 
 def test_compression_type_of_the_topic_is_applied():
-    """Rule C48: what is appended is not always what was given."""
+    """Rule 48: what is appended is not always what was given."""
     log = make_log(compression_type="zstd")
     info = append(log, "x" * 1000)
     assert info.size_bytes == log.size_bytes < 200
@@ -250,7 +250,7 @@ def test_compression_type_of_the_topic_is_applied():
 
 
 def test_a_duplicate_is_answered_with_the_original_offsets():
-    """Rule D56."""
+    """Rule 56."""
     log = make_log()
     options = {"producer_id": 5, "producer_epoch": 0, "timestamp": NOW_MS - 7}
     first = append(log, "a", "b", base_sequence=0, **options)
@@ -261,7 +261,7 @@ def test_a_duplicate_is_answered_with_the_original_offsets():
 
 
 def test_a_sequence_gap_is_refused():
-    """Rule D57."""
+    """Rule 57."""
     log = make_log()
     append(log, "a", producer_id=5, producer_epoch=0, base_sequence=0)
     with pytest.raises(KafkaError) as error:
@@ -270,7 +270,7 @@ def test_a_sequence_gap_is_refused():
 
 
 def test_open_transactions_hold_the_stable_offset():
-    """Rule G115; aborted ones are told to readers (rule G116)."""
+    """Rule 115; aborted ones are told to readers (rule 116)."""
     log = make_log()
     append(log, "plain")
     append(log, "a", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
@@ -316,7 +316,7 @@ def test_segments_roll_by_size_and_get_their_first_offset_as_name():
 
 
 def test_jitter_rolls_segments_earlier_but_never_later():
-    """Rule K200: segment.ms less a jitter that differs from segment to segment."""
+    """Rule 200: segment.ms less a jitter that differs from segment to segment."""
     log = make_log(segment_ms=1000, segment_jitter_ms=500)
     jitters = []
     for number in range(20):
@@ -337,7 +337,7 @@ def test_a_compacted_log_rolls_within_its_compaction_lag():
 
 
 def test_an_epoch_is_on_disk_before_its_first_record():
-    """Rule F99."""
+    """Rule 99."""
     disk = SimDisk()
     log = make_log(disk)
     log.begin_epoch(3)
@@ -498,7 +498,7 @@ def copied(*logs, offset=0):
 
 
 def test_a_follower_has_the_leaders_bytes():
-    """Rule I170; producers' state and epochs are built from them (rule D66)."""
+    """Rule 170; producers' state and epochs are built from them (rule 66)."""
     leader, follower = make_log(), make_log()
     append(leader, "a", "b", epoch=2)
     append(leader, "c", epoch=4, producer_id=5, producer_epoch=0, base_sequence=3)
@@ -519,7 +519,7 @@ def test_a_follower_leaves_out_what_is_not_whole():
 
 
 def test_a_follower_does_not_run_ahead_of_the_epoch_it_fetched_in():
-    """Rule I170 (KAFKA-18723)."""
+    """Rule 170 (KAFKA-18723)."""
     leader, follower = make_log(), make_log()
     append(leader, "a", epoch=2)
     append(leader, "b", epoch=3)
@@ -542,7 +542,7 @@ def test_a_follower_takes_gaps_but_no_steps_back():
 
 
 def test_a_gap_beyond_int32_begins_a_new_segment_at_its_end():
-    """Rule K200; the empty first segment is of no use then."""
+    """Rule 200; the empty first segment is of no use then."""
     follower = make_log()
     for base_offset in (5, 5 + 2**31):
         data = batch("a")
@@ -586,7 +586,7 @@ def test_markers_reach_a_followers_state():
 
 
 def test_reading_outside_the_log_is_refused():
-    """Rule E73."""
+    """Rule 73."""
     log = make_log()
     append(log, "a", "b", "c")
     log.delete_records_before(1)
@@ -598,7 +598,7 @@ def test_reading_outside_the_log_is_refused():
 
 
 def test_a_read_starts_with_the_batch_that_holds_the_offset():
-    """Rule E67."""
+    """Rule 67."""
     log = make_log()
     append(log, "a", "b", "c")
     append(log, "d")
@@ -606,7 +606,7 @@ def test_a_read_starts_with_the_batch_that_holds_the_offset():
 
 
 def test_one_batch_may_exceed_the_limit_only_if_asked_for():
-    """Rule E68."""
+    """Rule 68."""
     log = make_log()
     append(log, "a" * 1000)
     append(log, "b")

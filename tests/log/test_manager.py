@@ -309,7 +309,7 @@ def test_a_refused_creation_leaves_nothing():
 
 
 def test_a_deleted_log_frees_its_name_at_once():
-    """Rule K203."""
+    """Rule 203."""
     disk = SimDisk()
     manager = start(disk)
     log = create(manager)

@@ -90,7 +90,7 @@ class TestPutOff:
 
     @pytest.mark.parametrize("before", [0, 3])
     def test_successors_are_told_the_same_until_it_is_there(self, before):
-        """Also those of a producer that is not known yet, of which any would be taken (D58)."""
+        """Also those of a producer that is not known yet, of which any would be taken (rule 58)."""
         log = SmallLog()
         for sequence in range(before):
             log.append(sequence)
@@ -165,7 +165,7 @@ class TestSequences:
         assert state.last_timestamp == 1000
 
     def test_repeated_batch_gets_its_original_offset(self, log):
-        """Rule D56: any of the last five, by (epoch, first sequence, last sequence)."""
+        """Rule 56: any of the last five, by (epoch, first sequence, last sequence)."""
         log.append(0, producer_id=9, count=10)
         for sequence in range(0, 12, 2):
             log.append(sequence, count=2, timestamp=sequence)
@@ -186,13 +186,13 @@ class TestSequences:
         assert log.refusal(1, count=2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def test_gap_is_out_of_order(self, log):
-        """Rule D57."""
+        """Rule 57."""
         log.append(0)
         assert log.refusal(2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert log.append(1) == 1
 
     def test_sequences_wrap_to_zero(self, log):
-        """Rule D57."""
+        """Rule 57."""
         log.append(LARGEST - 1, count=2)
         assert log.refusal(1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert log.append(0) == 2
@@ -205,7 +205,7 @@ class TestSequences:
         assert log.append(LARGEST, count=3).last_offset == 2
 
     def test_unknown_producer_may_begin_anywhere(self, log):
-        """Rule D58."""
+        """Rule 58."""
         assert log.append(4711) == 0
         assert log.append(4712) == 1
 
@@ -218,7 +218,7 @@ class TestSequences:
 
 
 class TestEpochs:
-    """Rule D59."""
+    """Rule 59."""
 
     def test_new_epoch_begins_at_zero(self, log):
         log.append(0)
@@ -255,7 +255,7 @@ class TestEpochs:
 
 class TestOrigins:
     def test_followers_take_what_the_leader_has(self, log):
-        """Rule D66."""
+        """Rule 66."""
         replication = {"origin": AppendOrigin.REPLICATION}
         log.append(5, epoch=3, **replication)
         log.append(9, epoch=3, **replication)
@@ -277,7 +277,7 @@ class TestOrigins:
 
 class TestTransactions:
     def test_first_unstable_offset_is_that_of_the_oldest_open_transaction(self, log):
-        """Rule G115."""
+        """Rule 115."""
         assert log.states.first_unstable_offset is None
         log.append(0, producer_id=9)
         log.write(0, producer_id=1)
@@ -294,7 +294,7 @@ class TestTransactions:
         assert log.states.first_unstable_offset is None
 
     def test_abort_gives_an_index_entry_and_commit_none(self, log):
-        """Rules G116 and G117."""
+        """Rules 116 and 117."""
         log.write(0, producer_id=1)
         log.write(0, producer_id=2)
         log.write(0, producer_id=3)
@@ -303,14 +303,14 @@ class TestTransactions:
         assert log.end_transaction(ABORT, producer_id=3) == AbortedTransaction(3, 2, 5, 6)
 
     def test_empty_transaction_leaves_no_trace(self, log):
-        """Rule G117."""
+        """Rule 117."""
         assert log.end_transaction(ABORT, producer_id=4) is None
         state = log.states.get(4)
         assert (state.epoch, state.coordinator_epoch, state.last_offset) == (0, 0, -1)
         assert log.write(0, producer_id=4) == 1
 
     def test_zombie_coordinator_is_fenced(self, log):
-        """Rule G112."""
+        """Rule 112."""
         log.write(0)
         log.end_transaction(EndMarker(is_commit=True, coordinator_epoch=5))
         log.write(1)
@@ -323,21 +323,21 @@ class TestTransactions:
         assert log.states.get(1).coordinator_epoch == 4
 
     def test_marker_of_an_old_producer_epoch_is_refused(self, log):
-        """Rule G112."""
+        """Rule 112."""
         log.write(0, epoch=2)
         with pytest.raises(KafkaError) as caught:
             log.end_transaction(ABORT, epoch=1)
         assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
     def test_batch_outside_of_the_open_transaction_is_refused(self, log):
-        """Rule G114."""
+        """Rule 114."""
         log.write(0)
         assert log.refusal(1) is ErrorCode.INVALID_TXN_STATE
         log.end_transaction(COMMIT)
         assert log.append(1) == 2
 
     def test_first_batch_of_a_transaction_must_be_verified(self, log):
-        """Rules D61 and G113."""
+        """Rules 61 and 113."""
         unverified = {"verified": False, "attributes": TRANSACTIONAL}
         assert log.refusal(0, **unverified) is ErrorCode.INVALID_TXN_STATE
         log.write(0)
@@ -354,7 +354,7 @@ class TestTransactions:
         assert log.states.first_unstable_offset == 0
 
     def test_decided_transaction_is_unstable_until_its_marker_is_replicated(self, log):
-        """Rule G115, with followers: a marker above the watermark may be lost with the leader."""
+        """Rule 115, with followers: a marker above the watermark may be lost with the leader."""
         log.states.awaits_replication = True
         assert log.states.first_unstable_offset_below(0) is None
         log.write(0, producer_id=1)
@@ -371,7 +371,7 @@ class TestTransactions:
 
 
 class TestExpiry:
-    """Rule D62."""
+    """Rule 62."""
 
     def test_silent_producers_are_forgotten(self, log):
         log.append(0, producer_id=1, timestamp=1000)
@@ -388,7 +388,7 @@ class TestExpiry:
 
 
 class TestSnapshot:
-    """Rule D63; the bytes are those of Kafka's ProducerSnapshot version 1."""
+    """Rule 63; the bytes are those of Kafka's ProducerSnapshot version 1."""
 
     def test_bytes(self, log):
         log.append(0, producer_id=1, epoch=2, count=3, timestamp=77)

@@ -187,7 +187,7 @@ def around(states, changes):
 
 
 def test_a_process_killed_between_any_two_changes_to_files_loses_nothing():
-    """kill -9: what was written is there. Rule I184."""
+    """kill -9: what was written is there. Rule 184."""
     history = lived()
     trace = history.disk.trace
     first = min(history.states)
@@ -306,7 +306,7 @@ def test_offsets_that_go_back_are_cut_off():
 
 
 def test_the_producers_of_a_crashed_log_are_known_from_snapshot_and_batches():
-    """Rule D63."""
+    """Rule 63."""
     disk = SimDisk()
     log = make_log(disk)
     options = {"producer_id": 9, "producer_epoch": 0}
@@ -323,7 +323,7 @@ def test_the_producers_of_a_crashed_log_are_known_from_snapshot_and_batches():
 
 
 def test_aborted_transactions_are_found_again():
-    """The transaction index of the last segments is rebuilt (rule G116)."""
+    """The transaction index of the last segments is rebuilt (rule 116)."""
     disk = SimDisk()
     log = make_log(disk)
     append(log, "a", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
@@ -495,7 +495,7 @@ def cleaned_history():
 
 
 def test_a_compaction_killed_anywhere_leaves_the_old_or_the_new():
-    """Rule K205: a `.swap` file is the point of no return."""
+    """Rule 205: a `.swap` file is the point of no return."""
     disk, start = cleaned_history()
     trace = disk.trace
     old = [(number, str(number)) for number in range(5)]

@@ -1,4 +1,4 @@
-"""Which segments go: semantics K201, K202, K204."""
+"""Which segments go: rules 201, 202, 204."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ def count(found, *, start=0, end=None, high_watermark=None, **settings):
 
 
 class TestByTime:
-    """Rule K201."""
+    """Rule 201."""
 
     def test_oldest_go_until_one_is_young_enough(self):
         found = segments(NOW_MS - 5001, NOW_MS - 6000, NOW_MS - 5000, NOW_MS - 9000)
@@ -48,7 +48,7 @@ class TestByTime:
         assert count(segments(0, 0), retention_ms=-1) == 0
 
     def test_active_segment_goes_too(self):
-        """Rule K202: the log then rolls a new one at its end."""
+        """Rule 202: the log then rolls a new one at its end."""
         assert count(segments(0, 0, 0), retention_ms=5000) == 3
 
     def test_empty_active_segment_stays(self):
@@ -57,7 +57,7 @@ class TestByTime:
         assert count(found, end=10, retention_ms=5000) == 1
 
     def test_timestamps_in_the_future_keep_all_that_follows(self):
-        """Rule K204."""
+        """Rule 204."""
         assert count(segments(NOW_MS + 10**9, 0, 0), retention_ms=5000) == 0
 
     def test_zero_keeps_only_this_millisecond(self):
@@ -65,7 +65,7 @@ class TestByTime:
 
 
 class TestBySize:
-    """Rule K201: a segment goes if the rest still has retention.bytes."""
+    """Rule 201: a segment goes if the rest still has retention.bytes."""
 
     @pytest.mark.parametrize(
         ("limit", "expected"), [(-1, 0), (400, 0), (301, 0), (300, 1), (200, 2), (150, 2), (0, 4)]
@@ -83,7 +83,7 @@ class TestBySize:
 
 class TestBounds:
     def test_nothing_at_or_above_the_high_watermark(self):
-        """Rule K202."""
+        """Rule 202."""
         found = segments(0, 0, 0)
         assert count(found, high_watermark=19, retention_ms=1) == 1
         assert count(found, high_watermark=20, retention_ms=1) == 2
@@ -102,6 +102,6 @@ class TestBounds:
         assert count(found, start=10, **settings) == 1
 
     def test_compact_and_delete(self):
-        """Rule K209."""
+        """Rule 209."""
         policy = frozenset({"compact", "delete"})
         assert count(segments(0, NOW_MS), retention_ms=5000, cleanup_policy=policy) == 1

@@ -42,7 +42,7 @@ def add(segment, offset, count=1, *, interval=4096, timestamp=NOW_MS, size=10, *
 
 
 def test_files_are_named_by_base_offset_in_twenty_digits():
-    """Rule K199."""
+    """Rule 199."""
     disk = SimDisk()
     new_segment(disk, 1234)
     assert [entry.name for entry in disk.list("/d")] == [
@@ -221,7 +221,7 @@ def test_a_segment_with_room_does_not_roll():
 
 
 def test_size_rolls_when_the_append_does_not_fit():
-    """Rule K200: size > segment.bytes - incoming."""
+    """Rule 200: size > segment.bytes - incoming."""
     segment = filled()
     assert not segment.must_roll(**ROOMY | {"segment_bytes": segment.size + 100})
     assert segment.must_roll(**ROOMY | {"segment_bytes": segment.size + 99})
@@ -234,7 +234,7 @@ def test_positions_stay_within_int32():
 
 
 def test_time_rolls_by_the_records_own_time():
-    """Rule K200: first batch's timestamp against the append's, not the clock."""
+    """Rule 200: first batch's timestamp against the append's, not the clock."""
     segment = filled()
     assert not segment.must_roll(**ROOMY | {"max_timestamp": NOW_MS + 1000, "now_ms": 2 * NOW_MS})
     assert segment.must_roll(**ROOMY | {"max_timestamp": NOW_MS + 1001})
@@ -265,7 +265,7 @@ def test_a_full_time_index_rolls():
 
 
 def test_an_offset_too_far_from_the_base_rolls_even_an_empty_segment():
-    """Rule K200: relative offsets are int32."""
+    """Rule 200: relative offsets are int32."""
     segment = new_segment()
     assert not segment.must_roll(**ROOMY | {"last_offset": 100 + 2**31 - 1})
     assert segment.must_roll(**ROOMY | {"last_offset": 100 + 2**31})
@@ -300,7 +300,7 @@ def test_a_finished_segment_tells_its_largest_timestamp_without_reading_the_log(
 
 
 def test_a_segment_without_timestamps_is_as_old_as_its_file():
-    """Rule K201."""
+    """Rule 201."""
     segment = new_segment()
     add(segment, 100, timestamp=-1)
     segment.modified_ms = 12345

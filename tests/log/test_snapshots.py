@@ -1,4 +1,4 @@
-"""Snapshot files, and replay from where they end (rule D63)."""
+"""Snapshot files, and replay from where they end (rule 63)."""
 
 from kafkalite.log.producer_state import ProducerStates
 from kafkalite.log.snapshots import Snapshots, replay, restore

@@ -1,4 +1,4 @@
-"""Offsets by timestamp (rules F92-F94)."""
+"""Offsets by timestamp (rules 92-94)."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ SMALL = {"segment_bytes": 600, "index_interval_bytes": 150, "segment_ms": 2**60}
     st.integers(0, 120),
 )
 def test_first_record_at_or_after_a_timestamp_is_found(batches, timestamp, start, upper):
-    """Rule F93: per record, not per batch; below the bound; not below the log start."""
+    """Rule 93: per record, not per batch; below the bound; not below the log start."""
     log = make_log(**SMALL)
     records = []
     for stamps in batches:
@@ -33,7 +33,7 @@ def test_first_record_at_or_after_a_timestamp_is_found(batches, timestamp, start
 
 @given(st.lists(st.lists(st.integers(-1, 60), min_size=1, max_size=4), max_size=30))
 def test_the_record_with_the_largest_timestamp_is_found(batches):
-    """Rule F92: -3 asks for it."""
+    """Rule 92: -3 asks for it."""
     log = make_log(**SMALL)
     records = []
     for stamps in batches:

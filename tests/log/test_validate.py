@@ -98,18 +98,18 @@ class TestAccepted:
 class TestRefused:
     @pytest.mark.parametrize("length", [0, 1, 16, 17, 60])
     def test_no_whole_batch(self, length):
-        """Rule C38."""
+        """Rule 38."""
         assert refusal(batch_of()[:length]).code is ErrorCode.INVALID_RECORD
 
     def test_old_magic(self):
-        """Rules C38 and C50."""
+        """Rules 38 and 50."""
         batch = batch_of()
         batch[16] = 1
         assert refusal(batch).code is ErrorCode.INVALID_RECORD
         assert "magic 1" in refusal(batch[:40]).message
 
     def test_more_than_one_batch_or_less(self):
-        """Rule C38."""
+        """Rule 38."""
         assert refusal(batch_of() + batch_of()).code is ErrorCode.INVALID_RECORD
         assert refusal(batch_of()[:-1]).code is ErrorCode.INVALID_RECORD
 
@@ -133,19 +133,19 @@ class TestRefused:
         ids=str,
     )
     def test_header_that_no_client_may_send(self, fields):
-        """Rule C39."""
+        """Rule 39."""
         assert refusal(changed(batch_of(), **fields)).code is ErrorCode.INVALID_RECORD
 
     @given(data=st.data())
     def test_wrong_crc(self, data):
-        """Rule C40."""
+        """Rule 40."""
         batch = batch_of()
         batch[data.draw(st.integers(17, len(batch) - 1))] ^= 0x10
         assert refusal(batch).code is ErrorCode.CORRUPT_MESSAGE
         assert refusal(batch, origin=AppendOrigin.COORDINATOR).code is ErrorCode.CORRUPT_MESSAGE
 
     def test_size_beyond_max_message_bytes(self):
-        """Rule C41: the compressed size, header included."""
+        """Rule 41: the compressed size, header included."""
         batch = batch_of()
         validate(batch, LogConfig(max_message_bytes=len(batch)))
         error = refusal(batch, LogConfig(max_message_bytes=len(batch) - 1))
@@ -153,7 +153,7 @@ class TestRefused:
         assert "max.message.bytes" in error.message
 
     def test_size_beyond_segment_bytes(self):
-        """Rule C41."""
+        """Rule 41."""
         batch = batch_of()
         error = refusal(batch, LogConfig(segment_bytes=len(batch) - 1))
         assert error.code is ErrorCode.RECORD_LIST_TOO_LARGE
@@ -164,7 +164,7 @@ class TestRefused:
 
 
 class TestTimestamps:
-    """Rule C45."""
+    """Rule 45."""
 
     late = NOW_MS + 3_600_001
 
@@ -190,7 +190,7 @@ class TestTimestamps:
         validate(batch_of(-1), LogConfig(message_timestamp_before_max_ms=1000))
 
     def test_overstated_largest_timestamp_is_put_right(self):
-        """Rule C43."""
+        """Rule 43."""
         batch = changed(batch_of(NOW_MS, NOW_MS - 5), max_timestamp=self.late)
         header = validate(batch).batches[0][1]
         assert header.max_timestamp == NOW_MS
@@ -205,7 +205,7 @@ class TestTimestamps:
         assert error.record_errors
 
     def test_log_append_time_is_the_brokers(self):
-        """Rule C43: late timestamps do not matter where they are not kept."""
+        """Rule 43: late timestamps do not matter where they are not kept."""
         batch = batch_of(0, self.late)
         header = validate(batch, LogConfig(message_timestamp_type="LogAppendTime")).batches[0][1]
         assert header.is_log_append_time
@@ -223,7 +223,7 @@ class TestTimestamps:
 
 
 class TestKeys:
-    """Rule C46."""
+    """Rule 46."""
 
     @pytest.mark.parametrize("codec", Codec)
     def test_compacted_topic_needs_keys(self, codec):
@@ -239,7 +239,7 @@ class TestKeys:
         validate(batch_of(), COMPACTED)
 
     def test_records_that_contradict_their_count_are_found_where_they_are_read(self):
-        """Rule C49, in part."""
+        """Rule 49, in part."""
         with pytest.raises(KafkaError) as caught:
             validate(changed(batch_of(), record_count=4, last_offset_delta=3), COMPACTED)
         assert caught.value.code is ErrorCode.INVALID_RECORD
@@ -251,7 +251,7 @@ class TestKeys:
 
 
 class TestRecompression:
-    """Rule C48."""
+    """Rule 48."""
 
     @pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
     @pytest.mark.parametrize("codec", Codec)
@@ -271,7 +271,7 @@ class TestRecompression:
         assert (valid.buffer is batch) == (codec is target)
 
     def test_size_is_checked_again(self):
-        """Rule C41."""
+        """Rule 41."""
         batch = batch_of(*[NOW_MS] * 100, codec=Codec.ZSTD)
         config = LogConfig(compression_type="uncompressed", max_message_bytes=len(batch))
         assert refusal(batch, config).code is ErrorCode.MESSAGE_TOO_LARGE
@@ -320,7 +320,7 @@ class TestFetched:
         assert self.fetched(bytearray(), 10).size == 0
 
     def test_what_the_leader_has_is_taken_as_it_is(self):
-        """Rule D66: emptied batches, markers, gaps and any size."""
+        """Rule 66: emptied batches, markers, gaps and any size."""
         empty = empty_batch(read_batch_header(self.batches()[2]))
         marker = control_batch(
             is_commit=True,

@@ -41,7 +41,7 @@ class TestAdoptTopic:
         assert (changed.index, changed.state.leader_epoch) == (0, 5)
 
     def test_producer_ids_found_in_logs_are_not_given_again(self):
-        """Rule D64."""
+        """Rule 64."""
         taken = after(self.adopt(next_producer_id=4321), image())
         assert taken.next_producer_id == 4321
         lower = self.adopt("b", topic_id=topic_id(2), next_producer_id=1)

@@ -27,7 +27,7 @@ def configs(*events):
 
 
 def test_settings_are_set_and_deleted():
-    """Rule B34."""
+    """Rule 34."""
     assert configs(alter(("retention.ms", SET, "5"))) == {"retention.ms": "5"}
     assert configs(alter(("retention.ms", SET, "5")), alter(("retention.ms", DELETE, None))) == {}
 
@@ -52,7 +52,7 @@ def test_the_change_holds_only_what_differs():
 
 
 def test_lists_are_appended_to_and_subtracted_from():
-    """Rule B34, KIP-339: what is not set counts with its default."""
+    """Rule 34, KIP-339: what is not set counts with its default."""
     appended = alter(("cleanup.policy", APPEND, "compact"))
     assert configs(appended) == {"cleanup.policy": "delete,compact"}
     assert configs(appended, appended) == {"cleanup.policy": "delete,compact"}
@@ -85,7 +85,7 @@ def test_lists_are_appended_to_and_subtracted_from():
     ],
 )
 def test_refuses(event, code, words):
-    """Rules B34 and M227, as Kafka 4.3 answers."""
+    """Rules 34 and 227, as Kafka 4.3 answers."""
     error = refusal(event, image("a"))
     assert error.code is code
     assert words in error.message

@@ -48,7 +48,7 @@ class TestRegistration:
         assert registered == BrokerRegistered(broker_id=1, endpoints=ENDPOINTS, rack="r")
 
     def test_a_restart_begins_a_new_reign(self):
-        """Rule I180."""
+        """Rule 180."""
         event = RegisterBroker(broker_id=1, endpoints=ENDPOINTS)
         changes = decide(event, image("a"), rules())
         assert changes[1:] == [LeaderEpochsRaised(broker_id=1)]
@@ -59,7 +59,7 @@ class TestRegistration:
         assert len(decide(event, image("a"), rules())) == 1
 
     def test_a_stopped_broker_hands_over_and_comes_back(self):
-        """Rules I178 and I179."""
+        """Rules 178 and 179."""
         both = TopicCreated(
             name="a", topic_id=topic_id(1), partitions=(PartitionImage((1, 2), (1, 2), 1), SOLE)
         )
@@ -90,7 +90,7 @@ class TestRegistration:
         ],
     )
     def test_unclean_elections_follow_the_topics_setting(self, own, default, leader):
-        """Rule I178."""
+        """Rule 178."""
         topic = TopicCreated(
             name="a",
             topic_id=topic_id(1),
@@ -113,7 +113,7 @@ class TestRegistrationWithEpoch:
     """In a cluster a registration has an epoch (KIP-380)."""
 
     def test_who_comes_back_has_failed_and_is_new(self):
-        """Rule I197: its leadership and its place in the ISR went with the old session."""
+        """Rule 197: its leadership and its place in the ISR went with the old session."""
         before = with_partitions(
             PartitionImage((1, 2, 3), (1, 2, 3), 1, 4, 6), PartitionImage((2, 1), (2, 1), 2, 4, 6)
         )
@@ -125,7 +125,7 @@ class TestRegistrationWithEpoch:
         assert back.brokers[1].broker_epoch == 20
 
     def test_who_was_in_sync_alone_leads_again_in_a_new_reign(self):
-        """Rule I179: nobody else may; also a lone broker of a cluster after a restart."""
+        """Rule 179: nobody else may; also a lone broker of a cluster after a restart."""
         before = with_partitions(PartitionImage((1, 2), (1,), 1, 4, 6))
         back = after(register(broker_epoch=20), before)
         assert states(back) == (PartitionImage((1, 2), (1,), 1, 5, 7),)
@@ -137,7 +137,7 @@ class TestRegistrationWithEpoch:
         assert states(after(register(broker_epoch=20), before))[0].leader == 1
 
     def test_a_replica_that_was_not_in_sync_may_lead_uncleanly_where_nobody_leads(self):
-        """Rule I178."""
+        """Rule 178."""
         waiting = PartitionImage((1, 2), (2,), NO_LEADER)
         clean = with_partitions(waiting, brokers=(3,))
         assert states(after(register(broker_epoch=20), clean)) == (waiting,)
@@ -161,14 +161,14 @@ class TestRegistrationWithEpoch:
         assert error.code is ErrorCode.STALE_BROKER_EPOCH
 
     def test_a_new_registration_ends_the_shutdown(self):
-        """Rule I183."""
+        """Rule 183."""
         before = shutting_down(with_partitions(SOLE), 1)
         assert not after(register(broker_epoch=20), before).brokers[1].shutting_down
 
 
 class TestShutdown:
     def test_gives_leaderships_away_and_leaves_the_in_sync_replicas(self):
-        """Rule I182."""
+        """Rule 182."""
         before = with_partitions(
             PartitionImage((1, 2, 3), (1, 2, 3), 1), PartitionImage((2, 1), (2, 1), 2)
         )
@@ -183,14 +183,14 @@ class TestShutdown:
         assert decide(again, stopping, rules()) == []
 
     def test_what_nobody_can_take_stays(self):
-        """Rules I182 and I183: partitions with one replica are not told."""
+        """Rules 182 and 183: partitions with one replica are not told."""
         before = with_partitions(PartitionImage((1, 2), (1,), 1), SOLE)
         stopping = after(ControlledShutdown(broker_id=1, broker_epoch=11), before)
         assert states(stopping) == states(before)
         assert still_led(stopping, 1) == [("a", 0)]
 
     def test_who_is_shutting_down_gets_no_leadership(self):
-        """Rules I182 and I183."""
+        """Rules 182 and 183."""
         before = shutting_down(with_partitions(PartitionImage((1, 2, 3), (1, 2, 3), 1)), 2)
         stopping = after(ControlledShutdown(broker_id=1, broker_epoch=11), before)
         assert states(stopping)[0].leader == 3
@@ -212,7 +212,7 @@ class TestShutdown:
         ],
     )
     def test_refuses(self, broker_id, epoch, code):
-        """Rule I174."""
+        """Rule 174."""
         event = ControlledShutdown(broker_id=broker_id, broker_epoch=epoch)
         assert refusal(event, with_partitions(SOLE)).code is code
 
@@ -222,7 +222,7 @@ class TestShutdown:
     [(9, 1, ErrorCode.BROKER_ID_NOT_REGISTERED), (1, 10, ErrorCode.STALE_BROKER_EPOCH)],
 )
 def test_producer_ids_are_given_to_registered_brokers(broker_id, epoch, code):
-    """Rule D64."""
+    """Rule 64."""
     event = AllocateProducerIds(broker_id=broker_id, broker_epoch=epoch)
     assert refusal(event, with_partitions(SOLE)).code is code
     assert decide(replace(event, broker_id=1, broker_epoch=11), with_partitions(SOLE), rules())

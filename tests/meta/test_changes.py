@@ -72,7 +72,7 @@ def test_what_is_no_change_is_refused(values):
 
 
 def test_a_restarted_broker_begins_a_new_reign_of_what_it_leads_only():
-    """Rule I180."""
+    """Rule 180."""
     mine, other = PartitionImage((1, 2), (1, 2), 1), PartitionImage((2, 1), (1, 2), 2)
     before = image(
         TopicCreated(name="a", topic_id=topic_id(1), partitions=(mine, other)),
@@ -180,7 +180,7 @@ class TestOlderThanKnown:
         assert self.again(before, beyond) == before
 
     def test_producer_ids_never_go_back(self):
-        """Rule D64."""
+        """Rule 64."""
         before = image(next_producer_id=3000)
         assert self.again(before, ProducerIdsAllocated(broker_id=1, next_producer_id=9)) == before
 
@@ -203,7 +203,7 @@ def test_files_of_older_versions_are_read():
 @settings(max_examples=100, deadline=None)
 @given(st.lists(events, max_size=25))
 def test_the_log_of_changes_rebuilds_the_live_image(sequence):
-    """Architecture §5.5: what is committed is all there is."""
+    """What is committed is all there is (docs/architecture.md)."""
     start = Image(cluster_id="cluster", controller_id=1)
     live, commits = run(sequence, start)
     rebuilt = start

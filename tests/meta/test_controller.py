@@ -73,7 +73,7 @@ class TestCreateTopic:
         ],
     )
     def test_refuses(self, event, code, words):
-        """Rules B22, B28, M227."""
+        """Rules 22, 28, 227."""
         error = refusal(event, image("a.b"))
         assert error.code is code
         assert words in error.message
@@ -113,7 +113,7 @@ class TestCreateTopic:
         ],
     )
     def test_refuses_assignments(self, attributes, code, words):
-        """Rule B28, as Kafka 4.3 answers."""
+        """Rule 28, as Kafka 4.3 answers."""
         event = create(**{"assignments": [(0, [1])], **attributes})
         error = refusal(event, image(brokers=(1, 2)))
         assert error.code is (code or ErrorCode.INVALID_REPLICA_ASSIGNMENT)
@@ -133,7 +133,7 @@ class TestDeleteTopic:
         assert again.topics["a"].topic_id == NEW
 
     def test_refuses_an_unknown_topic(self):
-        """Rule B30."""
+        """Rule 30."""
         error = refusal(DeleteTopic(name="a"), image())
         assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -143,7 +143,7 @@ class TestDeleteTopic:
         assert decide(replace(event, topic_id=topic_id(1)), image("a"), rules())
 
     def test_can_be_switched_off(self):
-        """Rule B30."""
+        """Rule 30."""
         error = refusal(DeleteTopic(name="a"), image("a"), rules(delete_topic_enable="false"))
         assert error.code is ErrorCode.TOPIC_DELETION_DISABLED
         assert "delete.topic.enable" in error.message
@@ -182,13 +182,13 @@ class TestCreatePartitions:
         ],
     )
     def test_refuses(self, name, count, assignments, code):
-        """Rule B31."""
+        """Rule 31."""
         event = CreatePartitions(name=name, count=count, assignments=assignments)
         assert refusal(event, image("a", brokers=(1, 2))).code is code
 
 
 def test_producer_ids_come_in_blocks_that_never_overlap():
-    """Rule D64."""
+    """Rule 64."""
     event = AllocateProducerIds(broker_id=1)
     (first,) = decide(event, image(), rules())
     assert first == ProducerIdsAllocated(broker_id=1, next_producer_id=1000)

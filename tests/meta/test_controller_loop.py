@@ -12,7 +12,7 @@ def live(*brokers):
 
 
 def test_registrations_follow_the_brokers_that_live():
-    """Rule J197: who has another epoch has failed and come back, which is one event."""
+    """Rule 197: who has another epoch has failed and come back, which is one event."""
     known = image(brokers=(1, 2, 3), epochs=(11, 12, 13))
     events = registrations(known, live((1, 11), (2, 20), (4, 21)))
     assert events == [

@@ -17,21 +17,21 @@ def test_a_living_leader_stays_and_nothing_changes():
 
 
 def test_the_first_live_in_sync_replica_follows_a_dead_leader():
-    """Rule I178 and I180."""
+    """Rule 178 and 180."""
     assert elect_offline(PARTITION, {2, 3}, unclean=False) == PartitionImage(
         (1, 2, 3), (2,), 2, 6, 10
     )
 
 
 def test_a_dead_follower_leaves_the_in_sync_replicas():
-    """Rule I179."""
+    """Rule 179."""
     assert elect_offline(PARTITION, {1, 3}, unclean=False) == PartitionImage(
         (1, 2, 3), (1,), 1, 6, 10
     )
 
 
 def test_without_a_live_in_sync_replica_nobody_leads_and_they_are_remembered():
-    """Rule I178."""
+    """Rule 178."""
     elected = elect_offline(PARTITION, {3}, unclean=False)
     assert elected == PartitionImage((1, 2, 3), (1, 2), NO_LEADER, 6, 10)
     assert elect_offline(elected, {3}, unclean=False) is elected
@@ -39,7 +39,7 @@ def test_without_a_live_in_sync_replica_nobody_leads_and_they_are_remembered():
 
 
 def test_an_unclean_election_takes_a_replica_that_lacks_records():
-    """Rule I178."""
+    """Rule 178."""
     assert elect_offline(PARTITION, {3}, unclean=True) == PartitionImage((1, 2, 3), (3,), 3, 6, 10)
     assert elect_offline(PARTITION, set(), unclean=True).leader == NO_LEADER
 
@@ -64,7 +64,7 @@ def test_the_leader_is_in_sync_and_the_in_sync_replicas_are_replicas(
 
 
 def test_who_is_shutting_down_keeps_its_leaderships_and_gets_none():
-    """Rules I182 and I183."""
+    """Rules 182 and 183."""
     assert elect_offline(PARTITION, {1, 2}, unclean=False, shutting_down={1}) is PARTITION
     elected = elect_offline(PARTITION, {2, 3}, unclean=False, shutting_down={2})
     assert elected.leader == NO_LEADER
@@ -73,7 +73,7 @@ def test_who_is_shutting_down_keeps_its_leaderships_and_gets_none():
 
 
 def test_the_preferred_replica_leads_if_it_is_in_sync_and_lives():
-    """Rule I181."""
+    """Rule 181."""
     away = PartitionImage((1, 2, 3), (2, 1), 2, 5, 9)
     assert elect_preferred(away, {1, 2}) == PartitionImage((1, 2, 3), (2, 1), 1, 6, 10)
     assert elect_preferred(away, {2}) is away
@@ -83,7 +83,7 @@ def test_the_preferred_replica_leads_if_it_is_in_sync_and_lives():
 
 
 def test_who_is_about_to_stop_is_replaced_if_that_is_possible():
-    """Rule I182 and I183."""
+    """Rule 182 and 183."""
     assert elect_for_shutdown(PARTITION, 1, {2, 3}) == PartitionImage((1, 2, 3), (2,), 2, 6, 10)
     assert elect_for_shutdown(PARTITION, 2, {1, 3}) == PartitionImage((1, 2, 3), (1,), 1, 6, 10)
     assert elect_for_shutdown(PARTITION, 3, {1, 2}) is PARTITION

@@ -54,7 +54,7 @@ def test_partitions_are_found_by_index():
 
 
 def test_an_unknown_topic_is_answered_by_its_name():
-    """Rule B19."""
+    """Rule 19."""
     assert Image().refusal_of_unknown("a") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert Image().refusal_of_unknown("bad name") is ErrorCode.INVALID_TOPIC_EXCEPTION
 
@@ -81,7 +81,7 @@ def test_only_the_latest_retired_ids_are_remembered():
 
 
 def test_names_that_others_may_not_resemble_are_known_until_their_topic_goes():
-    """Rule B22: found without a look at every topic."""
+    """Rule 22: found without a look at every topic."""
     both = image("a.b", "plain", "a_b")  # as found on disk: nothing could be asked
     assert both.colliding == {"a_b": "a_b"}
     older_gone = both.apply([TopicDeleted(name="a.b", topic_id=topic_id(1))])
@@ -91,7 +91,7 @@ def test_names_that_others_may_not_resemble_are_known_until_their_topic_goes():
 
 
 def test_leaders_may_be_live_brokers_that_are_not_shutting_down():
-    """Rule I183."""
+    """Rule 183."""
     before = shutting_down(image(brokers=(3, 1, 2)), 2)
     assert before.eligible_brokers() == (1, 3)
 

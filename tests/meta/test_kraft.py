@@ -106,7 +106,7 @@ def test_other_records_are_passed_over():
 
 
 def test_producer_ids_go_on_behind_those_of_kafka():
-    """Rule D64."""
+    """Rule 64."""
     assert read(log(producer_ids(1000), producer_ids(2000))).next_producer_id == 2000
 
 

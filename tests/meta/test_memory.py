@@ -206,7 +206,7 @@ async def try_something(runner, chance, step):
 
 
 def test_a_dead_broker_leaves_the_cluster_and_comes_back_under_a_new_epoch():
-    """Rule J197."""
+    """Rule 197."""
 
     async def check(nodes, ensemble):
         await nodes[0].submit(create("a", replication_factor=3, num_partitions=6))
@@ -245,7 +245,7 @@ def test_a_session_that_survives_costs_nothing():
 
 
 def test_another_controller_fences_the_one_before():
-    """Rule J188: it has not heard of its end yet."""
+    """Rule 188: it has not heard of its end yet."""
 
     async def check(nodes, ensemble):
         ensemble.end(ensemble.controller)
@@ -335,7 +335,7 @@ def test_changed_addresses_are_registered_by_the_broker_they_are_of():
 
 @pytest.mark.parametrize("rebalanced", [True, False])
 def test_leaders_go_back_to_preferred_replicas_from_time_to_time(rebalanced):
-    """Rule I181."""
+    """Rule 181."""
 
     async def check(nodes, _):
         await nodes[0].submit(

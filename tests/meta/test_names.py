@@ -5,7 +5,7 @@ from kafkalite.meta.names import collision_key, refusal_of_name
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "__consumer_offsets"])
 def test_legal_names(name):
-    """Rule B22."""
+    """Rule 22."""
     assert refusal_of_name(name) is None
 
 
@@ -23,11 +23,11 @@ def test_legal_names(name):
     ],
 )
 def test_illegal_names_are_refused_with_the_reason(name, reason):
-    """Rule B22."""
+    """Rule 22."""
     assert reason in refusal_of_name(name)
 
 
 def test_names_that_differ_by_dot_and_underscore_collide():
-    """Rule B22."""
+    """Rule 22."""
     assert collision_key("a.b_c") == collision_key("a_b.c")
     assert collision_key("a.b") != collision_key("ab")

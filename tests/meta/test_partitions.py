@@ -43,7 +43,7 @@ def only(of_image):
 
 class TestAlterPartition:
     def test_the_leader_changes_the_in_sync_replicas_within_its_reign(self):
-        """Rules I176 and I180; in the order of the replicas."""
+        """Rules 176 and 180; in the order of the replicas."""
         before = with_partitions(STATE)
         larger = after(proposal(before, "a", 0, [3, 2, 1]), before)
         assert only(larger) == PartitionImage((1, 2, 3), (1, 2, 3), 1, 5, 10)
@@ -79,20 +79,20 @@ class TestAlterPartition:
         ],
     )
     def test_refuses(self, attributes, code):
-        """Rule I176, KIP-841, KIP-903."""
+        """Rule 176, KIP-841, KIP-903."""
         before = with_partitions(STATE, brokers=(1, 2, 3, 4))
         event = replace(proposal(before, "a", 0, [1, 2, 3]), **attributes)
         assert refusal(event, before).code is code
 
     def test_a_leader_that_leaves_itself_out_resigns(self):
-        """Rule I185: it cannot write; another in-sync replica leads, in a new reign."""
+        """Rule 185: it cannot write; another in-sync replica leads, in a new reign."""
         before = with_partitions(STATE)
         led = after(proposal(before, "a", 0, [2]), before)
         assert only(led) == PartitionImage((1, 2, 3), (2,), 2, 6, 10)
 
     @pytest.mark.parametrize("isr", [(1, 2), (1,)])
     def test_a_leader_does_not_resign_where_nobody_else_could_lead(self, isr):
-        """Rule I185: an in-sync replica that is leaving takes nothing over."""
+        """Rule 185: an in-sync replica that is leaving takes nothing over."""
         before = shutting_down(with_partitions(replace(STATE, isr=isr)), 2)
         error = refusal(proposal(before, "a", 0, [broker for broker in isr if broker != 1]), before)
         assert error.code is (
@@ -115,7 +115,7 @@ class TestAlterPartition:
         assert "not registered" in error.message
 
     def test_a_broker_that_is_shutting_down_stays_but_does_not_join(self):
-        """Rule I183."""
+        """Rule 183."""
         before = shutting_down(with_partitions(STATE), 3)
         error = refusal(proposal(before, "a", 0, [1, 2, 3]), before)
         assert error.code is ErrorCode.INELIGIBLE_REPLICA
@@ -131,7 +131,7 @@ class TestAlterPartition:
 
 class TestElectLeader:
     def test_the_preferred_replica_leads_again(self):
-        """Rule I181."""
+        """Rule 181."""
         before = with_partitions(replace(STATE, leader=2))
         elected = after(ElectLeader(topic="a", index=0), before)
         assert only(elected) == PartitionImage((1, 2, 3), (1, 2), 1, 6, 10)
@@ -170,7 +170,7 @@ class TestElectLeader:
         ],
     )
     def test_refuses(self, state, unclean, code):
-        """Rule I181."""
+        """Rule 181."""
         event = ElectLeader(topic="a", index=0, unclean=unclean)
         assert refusal(event, with_partitions(state)).code is code
 
@@ -181,7 +181,7 @@ class TestElectLeader:
 
 
 class TestUncleanSetting:
-    """Rule I178: a topic without a leader gets one when its settings allow any."""
+    """Rule 178: a topic without a leader gets one when its settings allow any."""
 
     WAITING = replace(STATE, leader=NO_LEADER)
 
@@ -214,7 +214,7 @@ class TestRebalance:
     AWAY = PartitionImage((1, 2), (1, 2), 2)
 
     def test_leaderships_go_back_where_too_many_are_away(self):
-        """Rule I181."""
+        """Rule 181."""
         before = with_partitions(self.HOME, self.AWAY)
         assert decide(RebalanceLeaders(imbalance_percentage=50), before, RULES) == []
         balanced = after(RebalanceLeaders(imbalance_percentage=49), before)
@@ -305,7 +305,7 @@ def assert_step(before, after_, event):
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps(), max_size=40))
 def test_whatever_happens_leaders_are_in_sync_and_epochs_grow(sequence):
-    """Rules I178-I183, KIP-455."""
+    """Rules 178-183, KIP-455."""
     live = start_of_cluster()
     history = []
     for step in sequence:

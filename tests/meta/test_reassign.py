@@ -105,7 +105,7 @@ def test_the_same_again_changes_nothing():
 
 
 def test_it_waits_for_one_that_can_lead():
-    """A broker that is shutting down gets no leadership (rule I183)."""
+    """A broker that is shutting down gets no leadership (rule 183)."""
     begun = after(to(2), cluster(PartitionImage((1, 2), (1,), 1)))
     waiting = after(proposal(begun, "a", 0, [1, 2]), begun)
     assert only(waiting).replicas == (2,)
@@ -157,7 +157,7 @@ def test_a_dead_replica_may_stay_or_go():
 
 
 def test_partitions_are_not_added_meanwhile():
-    """Rule B31."""
+    """Rule 31."""
     begun = after(to(3, 4, 5), cluster())
     error = refusal(CreatePartitions(name="a", count=2), begun)
     assert error.code is ErrorCode.REASSIGNMENT_IN_PROGRESS

@@ -272,7 +272,7 @@ class TestEnsureTopic:
         assert kit.image.version == version + 1
 
     def test_internal_topics_fit_one_broker_in_dev(self, kit):
-        """USERS 8 and 9; rule B21."""
+        """USERS 8 and 9; rule 21."""
         offsets = self.ensure(kit, "__consumer_offsets")
         assert len(offsets.partitions) == 50
         assert offsets.partitions[0].replicas == (1,)
@@ -337,7 +337,7 @@ class TestProducerIds:
         return kit.run(kit.runner.allocate_producer_id)
 
     def test_are_counted_up_and_never_given_twice(self, kit):
-        """Rule D64."""
+        """Rule 64."""
         assert kit.runner.producer_id_nowait() is None
         assert [self.allocate(kit) for _ in range(3)] == [0, 1, 2]
         assert kit.runner.producer_id_nowait() == 3

@@ -11,7 +11,7 @@ from tests.meta.meta_kit import topic_id
 
 
 def test_a_registration_names_the_first_plaintext_listener():
-    """Rule J186: for clients older than endpoints."""
+    """Rule 186: for clients older than endpoints."""
     broker = BrokerImage(broker_id=1, endpoints={"S": ("s", 1), "P": ("::1", 2)})
     data = znodes.broker_data(broker, {"S": "SSL", "P": "PLAINTEXT"}, now_ms=5)
     values = json.loads(data)
@@ -31,7 +31,7 @@ def test_a_registration_without_plaintext_names_no_address():
 
 
 def test_a_topic_says_which_replicas_come_and_go():
-    """Rule J189."""
+    """Rule 189."""
     state = PartitionImage((1, 2, 3), (1, 2), 1, 4, 5, adding=(3,), removing=(1,))
     topic = TopicImage(name="t", topic_id=topic_id(1), partitions=(state,))
     data = znodes.topic_data(topic)
@@ -47,7 +47,7 @@ def test_a_topic_says_which_replicas_come_and_go():
 
 
 def test_names_of_nodes():
-    """Rule J191."""
+    """Rule 191."""
     assert znodes.config_path(ConfigResource(4, "")) == "/config/brokers/<default>"
     assert znodes.config_path(ConfigResource(2, "a.b_c-d")) == "/config/topics/a.b_c-d"
     assert znodes.config_path(ConfigResource(32, "a/b")) == "/config/groups/a%2Fb"

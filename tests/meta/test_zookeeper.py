@@ -181,7 +181,7 @@ class Look:
 
 
 def test_nodes_are_those_that_kafka_3_9_writes(zookeeper):
-    """Rules J186 to J191 and J194; names and types after ZkData.scala of 3.9."""
+    """Rules 186-191 and 194; names and types after ZkData.scala of 3.9."""
 
     async def main():
         async with nodes_on(zookeeper, 2, broker_rack="r1") as (one, two):
@@ -395,7 +395,7 @@ async def commit(store, image, *changes):
 
 
 def test_a_stale_controller_changes_nothing(zookeeper):
-    """Rule J188."""
+    """Rule 188."""
 
     async def main():
         async with opened(zookeeper, 2) as (old, new):
@@ -604,7 +604,7 @@ def test_another_broker_takes_over_when_the_controller_dies(zookeeper):
 
 @pytest.mark.parametrize("who", [0, 1])
 def test_an_expired_session_is_a_failure_and_a_return(zookeeper, who):
-    """Rule J197, of the controller and of another broker."""
+    """Rule 197, of the controller and of another broker."""
 
     async def main():
         async with nodes_on(zookeeper, 3) as nodes:

@@ -85,7 +85,7 @@ def assert_served(client):
     ],
 )
 def test_what_is_no_request_closes_its_connection_only(client, bystander, data):
-    """Rules A1 and A4."""
+    """Rules 1 and 4."""
     client.send(data)
     assert client.is_closed()
 
@@ -106,7 +106,7 @@ def test_announced_but_never_sent_frames_do_not_use_up_memory(broker, bystander)
 
 
 def test_too_new_api_versions_is_answered_with_the_range(client, bystander):
-    """Rule A5, fact H3."""
+    """Rule 5."""
     header = encode_request_header(API_VERSIONS, 4, correlation_id=7, client_id="x")
     client.send_frame(header[:2] + struct.pack(">h", 77) + header[4:] + b"whatever this is")
     frame = client.receive()
@@ -120,7 +120,7 @@ def test_too_new_api_versions_is_answered_with_the_range(client, bystander):
 
 
 def test_bad_software_name_is_refused_and_the_connection_stays(client):
-    """Rule A6."""
+    """Rule 6."""
     bad = ApiVersionsRequest(client_software_name="-no-", client_software_version="1")
     assert client.ask(API_VERSIONS, 3, bad).error_code == ErrorCode.INVALID_REQUEST
     assert_served(client)
@@ -173,18 +173,18 @@ BAD_BATCHES = {
 
 @pytest.mark.parametrize("name", BAD_BATCHES)
 def test_bad_batch_is_refused_and_nothing_is_stored(client, bystander, name):
-    """Rules C38 to C40."""
+    """Rules 38-40."""
     records, expected = BAD_BATCHES[name]
     assert produce(client, records) in (expected, ErrorCode.CORRUPT_MESSAGE)
 
 
 def test_wrong_acks_are_refused(client, bystander):
-    """Rule C36."""
+    """Rule 36."""
     assert produce(client, batch(), acks=2) is ErrorCode.INVALID_REQUIRED_ACKS
 
 
 def test_failed_acks_0_closes_the_connection(client, bystander):
-    """Rule A12."""
+    """Rule 12."""
     request = ProduceRequest(
         acks=0,
         topic_data=[

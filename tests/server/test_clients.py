@@ -86,7 +86,7 @@ def first_offsets(response):
 
 
 def test_answers_come_in_the_order_of_requests(client, topic):
-    """Rules A9 to A11: also when the first waits and the others could be answered at once."""
+    """Rules 9-11: also when the first waits and the others could be answered at once."""
     sent = b"".join(
         [
             framed(encoded(PRODUCE, 9, produce_request(topic, b"a"), correlation_id=1)),
@@ -105,21 +105,21 @@ def test_answers_come_in_the_order_of_requests(client, topic):
 
 
 def test_request_may_come_byte_by_byte(client):
-    """Rule A1."""
+    """Rule 1."""
     for byte in framed(encoded(METADATA, 12, MetadataRequest(topics=[]))):
         client.send(bytes([byte]))
     assert client.receive_response(METADATA, 12).brokers
 
 
 def test_unasked_for_acks_are_not_sent(client, topic):
-    """Rule A12: the next answer is that to the next request."""
+    """Rule 12: the next answer is that to the next request."""
     for value in (b"a", b"b"):
         client.send_request(PRODUCE, 9, produce_request(topic, value, acks=0))
     assert base_offset(client.ask(PRODUCE, 9, produce_request(topic, b"c"))) == 2
 
 
 def test_unknown_tags_are_skipped(client):
-    """Rule A13: in the header and in the body."""
+    """Rule 13: in the header and in the body."""
     body = encoded(METADATA, 12, MetadataRequest(topics=[]))
     size_of_client_id = struct.unpack(">h", body[8:10])[0]
     header_end = 10 + size_of_client_id
@@ -132,7 +132,7 @@ def test_unknown_tags_are_skipped(client):
 
 @pytest.mark.parametrize("client_id", [None, "", "клиент-☃", "a/b c\0d", "x" * 30_000])
 def test_any_client_id_will_do(broker, client_id):
-    """Rule A2; member ids are made of it (rule H128)."""
+    """Rule 2; member ids are made of it (rule 128)."""
     with RawClient(broker, client_id=client_id) as client:
         found = client.ask(FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g", key_type=0))
         assert found.error_code == ErrorCode.NONE
@@ -152,7 +152,7 @@ def test_any_client_id_will_do(broker, client_id):
 
 
 def test_large_answers_are_whole(client, broker, topic):
-    """Rule E82: straight from the file, with all that stands around it."""
+    """Rule 82: straight from the file, with all that stands around it."""
     values = [bytes([n]) * LARGE for n in range(5)]
     for value in values:
         client.ask(PRODUCE, 9, produce_request(topic, value))
@@ -186,7 +186,7 @@ def test_deleted_topic_ends_a_wait_in_another_connection(broker, client, topic):
 
 
 def test_topics_that_differ_by_dot_and_underscore_do_not_both_exist(broker, client):
-    """Rule B22."""
+    """Rule 22."""
     broker.create_topic("with.dot_and")
 
     def code(name):
@@ -216,7 +216,7 @@ def test_names_that_are_no_text_are_told_or_close_the_connection(broker):
 
 
 def test_what_spark_asks_after_every_poll(broker, client, topic):
-    """Fact K3: position at the beginning and at the end."""
+    """Its consumer asks for the position at the beginning and at the end."""
     client.ask(PRODUCE, 9, produce_request(topic, b"a", b"b"))
     for timestamp, offset in [(-2, 0), (-1, 2)]:
         wanted = [ListOffsetsPartition(partition_index=0, timestamp=timestamp)]

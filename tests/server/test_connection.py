@@ -138,7 +138,7 @@ async def test_requests_that_came_together_are_answered_together_in_order():
 
 
 async def test_next_request_waits_for_the_answer_to_the_one_before(autojump_clock):
-    """Rule A9."""
+    """Rule 9."""
 
     def admit(harness, request):
         harness.seen.append((request.group_id, trio.current_time()))
@@ -256,7 +256,7 @@ async def test_broken_invariant_gets_out():
     ],
 )
 async def test_what_is_no_request_closes_its_connection_with_one_line(data, words, caplog):
-    """Rules A1 and A4: no answer, and a log line that names peer, API and version."""
+    """Rules 1 and 4: no answer, and a log line that names peer, API and version."""
     harness = Harness(accept)
     harness.transport.put(harness.heartbeat("g") + data)
     with caplog.at_level(logging.WARNING):
@@ -269,7 +269,7 @@ async def test_what_is_no_request_closes_its_connection_with_one_line(data, word
 
 
 async def test_too_new_api_versions_is_answered_in_version_zero():
-    """Rule A5, KIP-511."""
+    """Rule 5, KIP-511."""
     harness = Harness(accept)
     header = encode_request_header(API_VERSIONS, 4, correlation_id=9, client_id="x")
     frame = header[:2] + b"\x00\x63" + header[4:] + b"unparsable"
@@ -282,7 +282,7 @@ async def test_too_new_api_versions_is_answered_in_version_zero():
 
 
 async def test_no_response_sends_nothing():
-    """Rule A12."""
+    """Rule 12."""
     harness = Harness(lambda harness, request: NO_RESPONSE)
     harness.transport.put(harness.heartbeat("g"))
     harness.transport.put_eof()
@@ -291,7 +291,7 @@ async def test_no_response_sends_nothing():
 
 
 async def test_handler_may_close_the_connection():
-    """Rule A12: the only error an acks=0 producer can be told."""
+    """Rule 12: the only error an acks=0 producer can be told."""
 
     def admit(harness, request):
         raise CloseConnection("so it is")
@@ -322,7 +322,7 @@ async def test_large_frame_waits_for_its_share_of_memory(autojump_clock):
 
 @pytest.mark.parametrize("ends", ["bad frame", "handler"])
 async def test_what_was_asked_before_a_connection_is_closed_is_answered(ends):
-    """Rule A9: answers leave in the order of requests, whatever comes after them."""
+    """Rule 9: answers leave in the order of requests, whatever comes after them."""
 
     def admit(harness, request):
         if request.group_id == "last":
@@ -511,7 +511,7 @@ async def test_answers_are_sent_when_many_have_gathered(monkeypatch):
 
 
 async def test_reader_that_is_slow_is_not_idle():
-    """Rule A15: bytes that leave are signs of life as well as bytes that come."""
+    """Rule 15: bytes that leave are signs of life as well as bytes that come."""
     harness = Harness(accept)
     assert harness.connection.active_ms(10_000) == harness.now_ms - 1_000
     harness.transport.sent_bytes += 1

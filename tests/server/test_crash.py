@@ -84,7 +84,7 @@ def read_everything(bootstrap, history):
 
 @pytest.mark.slow
 def test_kill_9_under_load_loses_and_doubles_nothing(tmp_path):
-    """Rules D56 and D63: producer state is rebuilt, so a retried batch is known as a duplicate."""
+    """Rules 56 and 63: producer state is rebuilt, so a retried batch is known as a duplicate."""
     chance = random.Random(7)
     with BrokerProcess(tmp_path, log_segment_bytes=1 << 20) as broker:
         create_topic(broker.bootstrap)

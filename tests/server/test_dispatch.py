@@ -62,14 +62,14 @@ def test_handler_sees_the_request_its_version_and_its_client(context):
 
 
 def test_null_client_id_is_the_empty_one(context):
-    """Rule A2."""
+    """Rule 2."""
     dispatcher(lambda *_: NO_RESPONSE).admit(heartbeat(client_id=None), context)
     assert context.client_id == ""
 
 
 @pytest.mark.parametrize("correlation_id", [0, -1, -(2**31), 2**31 - 1])
 def test_correlation_id_comes_back(context, correlation_id):
-    """Rule A3: any int32."""
+    """Rule 3: any int32."""
     one = dispatcher(lambda *_: HeartbeatResponse(error_code=3))
     exchange = one.admit(heartbeat(correlation_id=correlation_id), context)
     answer = b"".join(one.encode(exchange))
@@ -78,7 +78,7 @@ def test_correlation_id_comes_back(context, correlation_id):
 
 
 def test_no_response_is_no_bytes(context):
-    """Rule A12."""
+    """Rule 12."""
     one = dispatcher(lambda *_: NO_RESPONSE)
     assert one.encode(one.admit(heartbeat(), context)) == []
 
@@ -107,7 +107,7 @@ def test_what_is_no_refusal_gets_out(context, error):
 
 
 def test_api_that_is_not_served_is_named(context):
-    """Rule A4."""
+    """Rule 4."""
     frame = memoryview(encoded(METADATA, 4, MetadataRequest()))
     with pytest.raises(MalformedMessage, match="METADATA v4 is not served here"):
         dispatcher(None).admit(frame, context)
@@ -115,7 +115,7 @@ def test_api_that_is_not_served_is_named(context):
 
 @pytest.mark.parametrize("version", [5, 99])
 def test_version_that_is_not_served_is_named_with_those_that_are(context, version):
-    """Rule A4."""
+    """Rule 4."""
     frame = bytearray(heartbeat())
     frame[2:4] = version.to_bytes(2, "big")
     with pytest.raises(MalformedMessage, match=rf"HEARTBEAT v{version} .*, v0 to v4 are"):
@@ -123,7 +123,7 @@ def test_version_that_is_not_served_is_named_with_those_that_are(context, versio
 
 
 def test_body_that_is_cut_short_is_named(context):
-    """Rule A4."""
+    """Rule 4."""
     with pytest.raises(MalformedMessage, match=r"^HEARTBEAT v4: "):
         dispatcher(None).admit(heartbeat()[:-3], context)
 
@@ -136,7 +136,7 @@ def test_bytes_after_the_body_are_ignored(context):
 
 
 def test_too_new_api_versions_is_answered_in_v0(context):
-    """Rule A5."""
+    """Rule 5."""
     frame = bytearray(encoded(API_VERSIONS, 4, API_VERSIONS.request.record()))
     frame[2:4] = b"\x7f\xff"
     one = dispatcher(None)

@@ -224,7 +224,7 @@ class TestLimits:
 
 
 class TestIdleConnections:
-    """Rule A15. Real sockets, and a clock that jumps when nothing else is left to do."""
+    """Rule 15. Real sockets, and a clock that jumps when nothing else is left to do."""
 
     async def test_silent_connection_is_closed(self, make_server, autojump_clock):
         server = make_server()

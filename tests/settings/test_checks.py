@@ -20,7 +20,7 @@ def test_known_topic_settings_with_allowed_values_pass() -> None:
 
 
 def test_unknown_topic_setting_is_refused() -> None:
-    """Rule M227; also those that 4.x dropped."""
+    """Rule 227; also those that 4.x dropped."""
     for name in ("nope", "message.format.version", "message.downconversion.enable"):
         with pytest.raises(SettingError, match=f"Unknown topic config name: {name}"):
             check_topic({name: "1"}, DEFAULTS)

@@ -62,7 +62,7 @@ def test_text_is_read_as_kafka_reads_it(kind: ConfigType, text: str, value: obje
     ],
 )
 def test_text_of_the_wrong_type_is_refused_with_name_and_value(kind: ConfigType, text: str) -> None:
-    """Rule M227."""
+    """Rule 227."""
     with pytest.raises(SettingError, match=r"^some\.setting: ") as caught:
         parse_value(setting(kind), text)
     assert f"'{text}'" in str(caught.value)

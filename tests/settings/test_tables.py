@@ -45,7 +45,7 @@ FROM_BEFORE_4_0 = {
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_every_setting_that_kafka_reports_is_there_and_no_other(kind: str) -> None:
-    """Rule M223, and the broker settings of 4.3."""
+    """Rule 223, and the broker settings of 4.3."""
     ours = {name for name, setting in TABLES[kind].items() if not setting.internal}
     ours -= {setting.name for setting in OWN_SETTINGS}
     if kind == "broker":
@@ -55,7 +55,7 @@ def test_every_setting_that_kafka_reports_is_there_and_no_other(kind: str) -> No
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_types_defaults_and_flags_are_those_of_kafka(kind: str) -> None:
-    """Rule M224."""
+    """Rule 224."""
     different = set()
     for name, (number, default, read_only, sensitive) in KAFKA[kind].items():
         setting = TABLES[kind][name]
@@ -93,7 +93,7 @@ def test_documentation_has_no_line_without_a_setting() -> None:
 
 
 def test_topic_synonyms_name_settings_of_the_same_meaning() -> None:
-    """Rule M225."""
+    """Rule 225."""
     for topic_name, synonyms in TOPIC_SYNONYMS.items():
         for broker_name, factor in synonyms:
             same_type = TOPIC[topic_name].type == BROKER[broker_name].type

@@ -32,7 +32,7 @@ TAGS = codec("size" / Int8, "name" / since(1, tagged(2, optional(String))))
 
 
 def test_records_are_a_writable_slice_of_the_receive_buffer():
-    """The offset is assigned in the frame itself (rule C42)."""
+    """The offset is assigned in the frame itself (rule 42)."""
     partition = PartitionProduceData(index=0, records=b"batch")
     request = ProduceRequest(topic_data=[Topic(name="t", partition_data=[partition])])
     frame = bytearray(b"head" + b"".join(PRODUCE.encode_request(9, request)))
@@ -95,7 +95,7 @@ def test_a_varint_has_at_most_five_bytes():
 
 
 def test_unknown_tags_are_skipped():
-    """Rule A13."""
+    """Rule 13."""
     assert TAGS.decode(1, b"\1\3\0\1x\2\2\2n\x81\1\0") == TAGS.record(size=1, name="n")
     plain = codec("size" / Int8)
     assert plain.decode(1, b"\1\2\0\1x\5\0") == plain.record(size=1)

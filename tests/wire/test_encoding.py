@@ -166,7 +166,7 @@ def test_a_nested_structure_is_written_in_place():
 
 
 def test_a_nullable_structure_has_a_byte_that_says_whether_it_is_there():
-    """Rule A14."""
+    """Rule 14."""
     inner = structure("Inner", "a" / Int8)
     message = codec("before" / Int8, "inner" / optional(inner))
     assert encoded(message, 0, before=3) == b"\3\xff"

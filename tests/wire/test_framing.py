@@ -1,4 +1,4 @@
-"""Rule A1: frames come out whole, whatever the pieces they arrived in."""
+"""Rule 1: frames come out whole, whatever the pieces they arrived in."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Rules A2 and A3: header versions follow the request's version, but for ApiVersions."""
+"""Rules 2 and 3: header versions follow the request's version, but for ApiVersions."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_any_correlation_id_is_kept(correlation_id):
 
 
 def test_api_versions_from_the_future_has_header_v2():
-    """Rule H4: it must be answered, and so its correlation id be read."""
+    """Rule 5: it must be answered, and so its correlation id be read."""
     header, position = decode_request_header(request(18, 99, b"\0\1a" + b"\0"))
     assert (header.api_version, header.client_id, position) == (99, "a", 12)
 

@@ -88,7 +88,7 @@ class TestHeader:
         assert not header.has_delete_horizon
 
     def test_sequences_wrap_from_the_largest_int32_to_zero(self):
-        """Rule D57."""
+        """Rule 57."""
         batch = build_batch(some_records(3), producer_id=1, base_sequence=2**31 - 2)
         assert read_batch_header(batch).last_sequence == 0
 
@@ -139,7 +139,7 @@ class TestIterateBatches:
 
 class TestInPlace:
     def test_offset_and_epoch_lie_before_the_crc(self):
-        """Rule C42."""
+        """Rule 42."""
         batch = bytearray(b"junk") + build_batch(some_records())
         set_offset_and_epoch(batch, 4, base_offset=2**40, leader_epoch=3)
         header = read_batch_header(batch, 4)
@@ -152,7 +152,7 @@ class TestInPlace:
         ]
 
     def test_log_append_time_renews_the_crc_and_speaks_for_all_records(self):
-        """Rule C43."""
+        """Rule 43."""
         batch = bytearray(b"junk") + build_batch(some_records())
         header = read_batch_header(batch, 4)
         set_max_timestamp(memoryview(batch), 4, header, log_append_time=True, max_timestamp=77)
@@ -177,7 +177,7 @@ class TestInPlace:
 
     @given(data=st.data())
     def test_any_changed_byte_under_the_crc_is_noticed(self, data):
-        """Rule C40."""
+        """Rule 40."""
         batch = build_batch(some_records())
         position = data.draw(st.integers(17, len(batch) - 1))
         batch[position] ^= data.draw(st.integers(1, 255))
@@ -216,7 +216,7 @@ class TestRoundTrip:
         assert [record.timestamp for record in iterate_records(batch)] == [50] * 3
 
     def test_delete_horizon_is_the_base_timestamp(self):
-        """Rule K206 (KIP-534): records keep their timestamps all the same."""
+        """Rule 206 (KIP-534): records keep their timestamps all the same."""
         batch = build_batch(some_records(), delete_horizon_ms=123_456, last_offset_delta=9)
         header = read_batch_header(batch)
         assert header.has_delete_horizon
@@ -229,7 +229,7 @@ class TestRoundTrip:
             build_batch([])
 
     def test_recompressing_changes_nothing_else(self):
-        """Rule C48."""
+        """Rule 48."""
         options = {"producer_id": 4, "producer_epoch": 1, "base_sequence": 8, "leader_epoch": 2}
         batch = build_batch(some_records(50), codec=Codec.ZSTD, **options)
         header = read_batch_header(batch)
@@ -243,7 +243,7 @@ class TestRoundTrip:
         )
 
     def test_empty_batch_keeps_offsets_and_producer(self):
-        """Rule K207."""
+        """Rule 207."""
         batch = build_batch(
             some_records(),
             base_offset=0,
@@ -270,7 +270,7 @@ class TestRoundTrip:
 class TestMarkers:
     @pytest.mark.parametrize("is_commit", [True, False])
     def test_marker_round_trip(self, is_commit):
-        """Rule G111."""
+        """Rule 111."""
         batch = control_batch(
             is_commit=is_commit,
             producer_id=5,
@@ -460,5 +460,5 @@ def test_captured_batches_are_there():
 
 
 def test_crc_is_castagnoli():
-    """Rule C40: the check value of CRC-32C."""
+    """Rule 40: the check value of CRC-32C."""
     assert crc32c(b"123456789") == 0xE3069283
