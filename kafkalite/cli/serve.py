@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -161,15 +161,34 @@ def _prepare_default_data_dir() -> None:
 
 
 def _raise_plainly(group: BaseExceptionGroup[BaseException]) -> None:
-    """Raise the one thing that went wrong in a nursery, as one line where it is no bug."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    if isinstance(error, KafkaliteConfigError | LogDirectoryError | MetadataStoreError):
-        raise click.ClickException(str(error)) from None
-    if isinstance(error, BindError):
-        raise click.ClickException(f"{error}; --listen HOST:PORT chooses another") from None
-    raise error
+    """Raise what went wrong in a nursery: in one line where it is no bug, else all of it.
+
+    Several tasks may find out the same thing at once, such as that a node.id is taken.
+    """
+    errors = list(_single(group))
+    lines = [line for line in map(_plain_line, errors) if line is not None]
+    if len(lines) == len(errors):
+        raise click.ClickException("; ".join(dict.fromkeys(lines))) from None
+    raise errors[0] if len(errors) == 1 else group
+
+
+def _single(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _single(part)
+    else:
+        yield error
+
+
+def _plain_line(error: BaseException) -> str | None:
+    """Return what to tell of an error that has its cause outside; None for a bug."""
+    match error:
+        case KafkaliteConfigError() | LogDirectoryError() | MetadataStoreError():
+            return str(error)
+        case BindError():
+            return f"{error}; --listen HOST:PORT chooses another"
+        case _:
+            return None
 
 
 def _log_to_stderr(verbose: int) -> None:

@@ -8,11 +8,15 @@ import socket
 import subprocess
 import sys
 
+import click
 import pytest
+from kazoo.client import KazooClient
 
-from kafkalite.cli.serve import _overrides
+from kafkalite.cli.serve import _overrides, _raise_plainly
 from kafkalite.client.admin import create_topic
 from kafkalite.client.cluster import Client
+from kafkalite.meta.store import BrokerIdTaken
+from kafkalite.testing.zookeeper import ZooKeeper
 
 READY = re.compile(r"kafkalite ready: bootstrap=(\S+) profile=(\S+) data=(\S+)\n")
 
@@ -46,7 +50,7 @@ def refusal(*arguments, cwd, environment=None):
     """The line on stderr of a process that does not start."""
     with started(*arguments, cwd=cwd, environment=environment, ready=False) as process:
         output, errors = process.communicate(timeout=20)
-    assert process.returncode not in (0, None)
+    assert process.returncode == 1
     assert output == ""
     assert errors.count("\n") == 1, errors
     return errors.removeprefix("kafkalite: ").rstrip()
@@ -143,6 +147,128 @@ class TestRefusals:
         (tmp_path / "kafkalite-data").write_text("")
         line = refusal("serve", "--listen", "0", cwd=tmp_path)
         assert line == "File exists: kafkalite-data"
+
+
+@pytest.fixture(scope="module")
+def zookeeper():
+    with ZooKeeper() as started_one:
+        yield started_one
+
+
+def of_cluster(zookeeper, name, *settings):
+    """Arguments of a broker of the cluster that has this path in ZooKeeper."""
+    chosen = [
+        f"zookeeper.connect={zookeeper.connect}/{name}",
+        "zookeeper.session.timeout.ms=1000",
+        "zookeeper.connection.timeout.ms=18000",
+        *settings,
+    ]
+    return ["serve", "--listen", "0", *(word for text in chosen for word in ("--set", text))]
+
+
+def nodes_of(zookeeper, name):
+    """Every node of a cluster with its content."""
+    client = KazooClient(zookeeper.connect)
+    client.start(timeout=20)
+    found = {}
+
+    def walk(path):
+        found[path] = client.get(path)[0]
+        for child in client.get_children(path):
+            walk(f"{path}/{child}")
+
+    try:
+        walk(f"/{name}")
+    finally:
+        client.stop()
+        client.close()
+    return found
+
+
+def files_of(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def folder(tmp_path, name):
+    made = tmp_path / name
+    made.mkdir(exist_ok=True)
+    return made
+
+
+@pytest.mark.slow
+class TestRefusalsInACluster:
+    def test_zookeeper_that_is_not_there_is_named(self, tmp_path):
+        settings = ["zookeeper.connect=127.0.0.1:1", "zookeeper.connection.timeout.ms=500"]
+        words = [word for text in settings for word in ("--set", text)]
+        line = refusal("serve", "--listen", "0", *words, cwd=tmp_path)
+        assert line == (
+            "ZooKeeper at 127.0.0.1:1 was not reached within 500 ms "
+            "(zookeeper.connection.timeout.ms)"
+        )
+        assert list(files_of(tmp_path)) == ["kafkalite-data/.gitignore"]
+
+    def test_second_broker_of_the_same_id_is_refused_and_the_first_serves_on(
+        self, zookeeper, tmp_path
+    ):
+        arguments = of_cluster(zookeeper, "taken")
+        first = folder(tmp_path, "first")
+        with started(*arguments, cwd=first) as process, Client(process.bootstrap) as client:
+            create_topic(client, "orders")
+            nodes, files = nodes_of(zookeeper, "taken"), files_of(first)
+            line = refusal(*arguments, cwd=folder(tmp_path, "second"))
+            assert line.startswith("another broker is registered as node.id 1 in ZooKeeper at ")
+            assert nodes_of(zookeeper, "taken") == nodes
+            assert files_of(first) == files
+            create_topic(client, "more")
+
+    def test_cluster_id_of_another_cluster_is_refused(self, zookeeper, tmp_path):
+        arguments = of_cluster(zookeeper, "other-id")
+        with started(*arguments, cwd=folder(tmp_path, "first")):
+            nodes = nodes_of(zookeeper, "other-id")
+            second = folder(tmp_path, "second")
+            line = refusal(
+                *of_cluster(zookeeper, "other-id", "node.id=2"),
+                cwd=second,
+                environment={"CLUSTER_ID": "AAAAAAAAAAAAAAAAAAAAAA"},
+            )
+            assert line.startswith("kafkalite.cluster.id is AAAAAAAAAAAAAAAAAAAAAA, the cluster ")
+            assert nodes_of(zookeeper, "other-id") == nodes
+            assert list(files_of(second)) == ["kafkalite-data/.gitignore"]
+
+    def test_data_directory_of_another_cluster_is_refused(self, zookeeper, tmp_path):
+        one, other = folder(tmp_path, "one"), folder(tmp_path, "other")
+        with started(*of_cluster(zookeeper, "one"), cwd=one) as process:
+            with Client(process.bootstrap) as client:
+                create_topic(client, "orders")
+            process.terminate()
+            process.wait(20)
+        with started(*of_cluster(zookeeper, "other", "node.id=2"), cwd=other):
+            nodes, files = nodes_of(zookeeper, "other"), files_of(one)
+            line = refusal(*of_cluster(zookeeper, "other"), cwd=one)
+            assert re.fullmatch(
+                r"log directory kafkalite-data belongs to cluster \S+, not to \S+", line
+            )
+            assert nodes_of(zookeeper, "other") == nodes
+            assert files_of(one) == files
+
+
+def test_what_two_tasks_find_out_at_once_is_one_line():
+    line = "another broker is registered as node.id 1"
+    inner = BaseExceptionGroup("", [BrokerIdTaken(line)])
+    with pytest.raises(click.ClickException) as told:
+        _raise_plainly(BaseExceptionGroup("", [inner, BrokerIdTaken(line)]))
+    assert told.value.message == line
+
+
+def test_bug_beside_a_refusal_is_told_with_all_that_is_known():
+    group = BaseExceptionGroup("", [BrokerIdTaken("taken"), ZeroDivisionError()])
+    with pytest.raises(BaseExceptionGroup) as told:
+        _raise_plainly(group)
+    assert told.value is group
 
 
 @pytest.mark.parametrize(
