@@ -13,7 +13,7 @@ def describe() -> str:
     return ", ".join(
         [
             f"{_processor()} ({os.cpu_count()} cores, {_memory_gib():.0f} GiB)",
-            f"{platform.system()} {platform.release()}",
+            f"{platform.system()} {platform.release().split('-')[0]}",
             f"Python {sys.version.split()[0]}",
             f"trio {version('trio')}",
             f"confluent-kafka {version('confluent-kafka')}",

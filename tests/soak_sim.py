@@ -60,12 +60,8 @@ def main():
                 continue
             plan, summary, failures = done.result()
             total = totals[plan.level]
-            total.runs += summary.runs
-            total.events += summary.events
-            total.acknowledged += summary.acknowledged
-            total.elapsed_s = time.perf_counter() - begin
-            for fault, count in summary.faults.items():
-                total.faults[fault] = total.faults.get(fault, 0) + count
+            total.add(summary)
+            total.elapsed_s = time.perf_counter() - begin  # chunks run side by side
             for seed, text in failures:
                 failed.append(text)
                 total.failures.append(Failure(plan, seed, RuntimeError(text)))

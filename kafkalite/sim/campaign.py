@@ -70,13 +70,25 @@ class Summary:
     faults: dict[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
 
-    def add(self, outcome: Outcome) -> None:
-        """Count one run."""
-        self.runs += 1
-        self.events += outcome.events
-        self.acknowledged += outcome.acknowledged
-        for fault, count in outcome.faults.items():
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Summary":
+        """Return the summary of one run, without its time."""
+        return cls(
+            runs=1,
+            events=outcome.events,
+            acknowledged=outcome.acknowledged,
+            faults=dict(outcome.faults),
+        )
+
+    def add(self, other: "Summary") -> None:
+        """Count what came of other runs; they took their time one after another."""
+        self.runs += other.runs
+        self.events += other.events
+        self.acknowledged += other.acknowledged
+        self.elapsed_s += other.elapsed_s
+        for fault, count in other.faults.items():
             self.faults[fault] = self.faults.get(fault, 0) + count
+        self.failures += other.failures
 
     def lines(self) -> list[str]:
         """Return the summary for people to read."""
@@ -123,7 +135,7 @@ def run_seeds(
             if len(summary.failures) >= failures_max:
                 break
         else:
-            summary.add(outcome)
+            summary.add(Summary.of(outcome))
             on_run(outcome)
     summary.elapsed_s = time.perf_counter() - begin
     return summary

@@ -11,7 +11,7 @@ from kafkalite.log_config import LogConfig
 from kafkalite.meta.changes import BrokerRegistered, PartitionChanged, TopicCreated
 from kafkalite.meta.image import BrokerImage, Image, PartitionImage
 from kafkalite.sim import campaign
-from kafkalite.sim.campaign import Plan, run_seeds
+from kafkalite.sim.campaign import Plan, Summary, run_seeds
 from kafkalite.sim.envelope import Envelope
 from kafkalite.sim.events import EventQueue
 from kafkalite.sim.faults import USUAL, Faults
@@ -189,6 +189,15 @@ def test_campaign_ends_with_its_time_or_its_failures(monkeypatch):
     summary = run_seeds(Plan(level=1), range(50), failures_max=3)
     assert len(summary.failures) == 3
     assert "seed 2: InvariantBroken: planted" in summary.lines()
+
+
+def test_summaries_add_up():
+    total = Summary(runs=1, faults={"crash": 2})
+    faults = {"crash": 1, "cut": 1}
+    total.add(Summary(runs=3, events=5, acknowledged=7, elapsed_s=0.5, faults=faults))
+    total.add(Summary.of(Outcome(1)))
+    assert (total.runs, total.events, total.acknowledged, total.elapsed_s) == (5, 5, 7, 0.5)
+    assert total.faults == {"crash": 3, "cut": 1}
 
 
 def test_trace_is_kept_to_its_end():
