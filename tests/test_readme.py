@@ -38,6 +38,22 @@ def test_python_does_what_it_shows(broker, number):
 
 
 @pytest.mark.slow
+def test_fixtures_of_pytest_do_what_it_shows(tmp_path):
+    (snippet,) = snippets("pytest")
+    file = tmp_path / "test_orders.py"
+    file.write_text(snippet.text)
+    output = run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(file)], "nowhere")
+    assert "1 passed" in output
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("cluster")
+def test_cluster_does_what_it_shows():
+    (snippet,) = snippets("cluster")
+    run([sys.executable, "-c", snippet.text], "nowhere")
+
+
+@pytest.mark.slow
 def test_command_lines_do_what_they_show(broker):
     broker.reset()
     (snippet,) = snippets("shell")
