@@ -13,6 +13,7 @@ import trio
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.isr.partition import Partition
+from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.txn.transactions import ProducerIdentity
 from kafkalite.txn.writer import Marker
 from kafkalite.types import TopicPartition
@@ -45,12 +46,17 @@ class _Appended:
     leader_epoch: int
     end_offset: int
     answer: WritableTxnMarkerPartitionResult
+    replicas: ReplicaManager
 
     @property
     def is_lost(self) -> bool:
         """Whether another leader may have cut it off."""
         partition = self.partition
-        return not partition.is_leader or partition.leader_epoch != self.leader_epoch
+        return (
+            not partition.is_leader
+            or partition.leader_epoch != self.leader_epoch
+            or self.replicas.find(partition.topic_partition) is not partition
+        )
 
     @property
     def is_settled(self) -> bool:
@@ -132,7 +138,8 @@ def _append(
     try:
         end_offset = markers.write(topic_partition, marker)
         partition = markers.partition(topic_partition)
-        waiting.append(_Appended(partition, partition.leader_epoch, end_offset, answer))
+        replicas = context.services.replicas
+        waiting.append(_Appended(partition, partition.leader_epoch, end_offset, answer, replicas))
     except KafkaError as error:
         is_coordinators = error.code in COORDINATOR_CODES
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER if is_coordinators else error.code

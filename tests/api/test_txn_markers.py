@@ -3,6 +3,7 @@
 import pytest
 
 from kafkalite.api.txn_markers import HANDLERS
+from kafkalite.isr.partition import Partition
 from kafkalite.txn.transactions import V1, V2
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -170,6 +171,20 @@ class TestReplication:
         self.hold_back(broker, monkeypatch)
         codes = write(broker, mark((5, 0), [("out", 0)]), how="wait")
         assert codes == {(5, "out", 0): ErrorCode.REQUEST_TIMED_OUT}
+
+    def test_partition_that_leaves_the_broker_holds_up_no_others(self, broker, monkeypatch):
+        """Who sends markers looks for the new leader at once."""
+        self.hold_back(broker, monkeypatch)
+        watch = Partition.watch
+
+        def leave(partition, watcher):
+            watch(partition, watcher)
+            del broker.replicas.all["out", 0]
+            partition.close()
+
+        monkeypatch.setattr(Partition, "watch", leave)
+        codes = write(broker, mark((5, 0), [("out", 0)]), how="wait")
+        assert codes == {(5, "out", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
     def test_nobody_is_left_watching(self, broker, monkeypatch):
         before = dict(broker.partition("out", 0)._watchers)
