@@ -9,6 +9,7 @@ from kafkalite.api.handler import Pending
 from kafkalite.coordinator.slot import Parked
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.primitives import STRING_SIZE_MAX
 
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 """What the log says to a record that is larger than its topic allows."""
@@ -17,13 +18,36 @@ Key = TypeVar("Key")
 
 
 def check_group_id(group_id: str) -> None:
-    """Refuse an empty group id (rule 126).
+    """Refuse an empty group id (rule 126), and one that cannot be stored.
 
     Raises:
         KafkaError: INVALID_GROUP_ID.
     """
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+    check_size("group id", group_id, ErrorCode.INVALID_GROUP_ID)
+
+
+def check_size(
+    what: str, text: str | None, code: ErrorCode = ErrorCode.INVALID_REQUEST, *, reserved: int = 0
+) -> None:
+    """Refuse text that no stored record can hold.
+
+    A request cannot hold it either, but for invalid UTF-8: each byte of that becomes U+FFFD, which
+    is three.
+
+    Args:
+        what: it is.
+        text: from a client.
+        code: of the refusal.
+        reserved: bytes that this broker adds to it.
+
+    Raises:
+        KafkaError: `code`.
+    """
+    size_max = STRING_SIZE_MAX - reserved
+    if text and 4 * len(text) > size_max and len(text.encode()) > size_max:
+        raise KafkaError(code, f"the {what} is longer than {size_max} bytes of UTF-8")
 
 
 def ask_group(group_id: str, event: object, context: RequestContext) -> Any:

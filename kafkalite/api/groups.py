@@ -14,7 +14,14 @@ from typing import Any
 from uuid import uuid4
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.coordinated import ask_group, check_group_id, client_code, converted, respond
+from kafkalite.api.coordinated import (
+    ask_group,
+    check_group_id,
+    check_size,
+    client_code,
+    converted,
+    respond,
+)
 from kafkalite.api.handler import Handler
 from kafkalite.group.join import JoinGroup
 from kafkalite.group.shard import LeaveGroup
@@ -32,11 +39,17 @@ from kafkalite.wire.messages.sync_group import SYNC_GROUP, SyncGroupRequest, Syn
 FIRST_JOIN_WITH_NULL_PROTOCOL = 7
 FIRST_SYNC_WITH_PROTOCOL = 5
 FIRST_LEAVE_WITH_SEVERAL_MEMBERS = 3
+MEMBER_ID_SUFFIX_SIZE = 37
+"""A member id that is made here: the instance's or client's id, a hyphen and a UUID."""
 
 
 def join(request: JoinGroupRequest, context: RequestContext) -> Any:
     """Join, and wait until the group's next generation begins."""
     check_group_id(request.group_id)
+    check_size("protocol type", request.protocol_type)
+    check_size("member id", request.member_id)
+    check_size("group instance id", request.group_instance_id, reserved=MEMBER_ID_SUFFIX_SIZE)
+    check_size("client id", context.client_id, reserved=MEMBER_ID_SUFFIX_SIZE)
     event = JoinGroup(
         request=request,
         api_version=context.api_version,

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.coordinated import ask_each, client_code, converted, respond
+from kafkalite.api.coordinated import ask_each, check_size, client_code, converted, respond
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.coordinator.shard import partition_for
 from kafkalite.coordinator.slot import Parked
@@ -73,6 +73,7 @@ def known_code(error: KafkaError, api_version: int, *, fenced_from: int) -> Erro
 def _check_transactional_id(transactional_id: str) -> None:
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+    check_size("transactional id", transactional_id)
 
 
 # --- Answers that may need a new producer id -----------------------------------------------------
@@ -293,7 +294,13 @@ def refuse_add_offsets(
 
 
 async def _add_offsets_later(request: AddOffsetsToTxnRequest, context: RequestContext) -> Any:
-    await context.services.metadata.ensure_topic(CONSUMER_OFFSETS_TOPIC)
+    try:
+        await context.services.metadata.ensure_topic(CONSUMER_OFFSETS_TOPIC)
+    except KafkaError as error:  # why is fatal to producers, and none of their making
+        raise KafkaError(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            f"could not create {CONSUMER_OFFSETS_TOPIC}: {error}",
+        ) from error
     answer = _add_offsets(request, context)
     return answer if isinstance(answer, AddOffsetsToTxnResponse) else await answer.wait()
 

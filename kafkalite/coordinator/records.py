@@ -1,10 +1,11 @@
 """Between a shard's records and the batches of its partition."""
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kafkalite.coordinator.shard import NO_PRODUCER_ID, RecordCodec, Result, StoredRecord
-from kafkalite.wire.errors import MalformedMessage
+from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
 from kafkalite.wire.records import (
     BATCH_OVERHEAD,
     Record,
@@ -48,11 +49,20 @@ def encode_batches(
     """Return the batches of a result: one, unless it is not atomic and would be too large.
 
     Whether one batch is too large is left to the log to say.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, something does not fit its field: a client's string is too
+            long, or what replaces its invalid UTF-8 is.
     """
-    encoded = [
-        Record(position, timestamp_ms, *codec.encode(record))
-        for position, record in enumerate(result.records)
-    ]
+    try:
+        encoded = [
+            Record(position, timestamp_ms, *codec.encode(record))
+            for position, record in enumerate(result.records)
+        ]
+    except struct.error as error:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"a record cannot be written: {error}"
+        ) from error
     if result.atomic:
         return [_batch(result, encoded, 0, len(encoded))]
     batches = []

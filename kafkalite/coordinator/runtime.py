@@ -246,18 +246,31 @@ class CoordinatorRuntime:
         now = self._now()
         deadlines = []
         for slot in [slot for slots in self._slots.values() for slot in slots.values()]:
-            while slot.state is SlotState.ACTIVE:
-                deadline_ms = slot.core.next_deadline_ms()
-                if deadline_ms is None or deadline_ms > now.monotonic_ms:
-                    break
-                self._process(slot, slot.core.on_time(now), now)
-            slot.on_time(now.monotonic_ms)
-            if slot.state is SlotState.ACTIVE and slot.missed:
-                self._tell_again(slot, now.monotonic_ms)
+            try:
+                self._fire(slot, now)
+            except AssertionError:
+                raise
+            except Exception:
+                # Nobody asked, so nobody can be refused; the other shards go on meanwhile. What it
+                # was to be told again may be the cause.
+                logger.exception("%s: fails in time, and is loaded anew", slot.topic_partition)
+                slot.missed.clear()
+                if slot.state is SlotState.ACTIVE:
+                    self._begin_anew(slot)
             deadlines.append(slot.next_deadline_ms())
             if slot.state is SlotState.ACTIVE:
                 deadlines.append(slot.core.next_deadline_ms())
         return min((at for at in deadlines if at is not None), default=None)
+
+    def _fire(self, slot: Slot, now: Now) -> None:
+        while slot.state is SlotState.ACTIVE:
+            deadline_ms = slot.core.next_deadline_ms()
+            if deadline_ms is None or deadline_ms > now.monotonic_ms:
+                break
+            self._process(slot, slot.core.on_time(now), now)
+        slot.on_time(now.monotonic_ms)
+        if slot.state is SlotState.ACTIVE and slot.missed:
+            self._tell_again(slot, now.monotonic_ms)
 
     async def wait_until(self, topic: str, key: str, predicate: Callable[[Any], bool]) -> None:
         """Return when the shard of `key` is there and `predicate(shard)` holds.
@@ -362,15 +375,21 @@ class CoordinatorRuntime:
             logger.warning("%s: could not write: %s", slot.topic_partition, error)
         slot.is_refused = True
         if code is ErrorCode.NOT_COORDINATOR and slot.state is SlotState.ACTIVE:
-            topic, index = slot.topic_partition
-            slot.close()
             if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 # Whoever leads loads it; should it be this broker again, it will be told.
+                slot.close()
+                topic, index = slot.topic_partition
                 del self._slots[topic][index]
             else:
-                reopened = self._open(slot.topic_partition, slot.partition, slot.missed)
-                self._slots[topic][index] = reopened
+                self._begin_anew(slot)
         return KafkaError(code, f"{slot.topic_partition}: {error.message or error.code.name}")
+
+    def _begin_anew(self, slot: Slot) -> None:
+        """Load a shard again that no longer is what its log says."""
+        slot.close()
+        reopened = self._open(slot.topic_partition, slot.partition, slot.missed)
+        topic, index = slot.topic_partition
+        self._slots[topic][index] = reopened
 
     def _tell(self, topic: str, event: object) -> None:
         for slot in [*self._slots[topic].values()]:

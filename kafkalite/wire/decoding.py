@@ -9,6 +9,7 @@ from construct import Construct, Struct
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.lowering import CACHED_COUNT_MAX, SourceWriter, has_records
 from kafkalite.wire.primitives import (
+    STRING_SIZE_MAX,
     ArrayLeaf,
     NullableStruct,
     RecordsLeaf,
@@ -147,15 +148,18 @@ class _DecodeWriter(SourceWriter):
         """Read a string, bytes or records."""
         count = self.length(leaf, indent, label)
         refusal = f"refuse({label!r}, {count}, end - p)"
+        misfits = "e > end"
+        if isinstance(leaf, StringLeaf) and leaf.compact:
+            misfits += f" or {count} > {STRING_SIZE_MAX}"
         if leaf.nullable:
             self.line(indent, f"if {count} < 0: {target} = None")
             self.line(indent, "else:")
             indent += 1
             self.line(indent, f"e = p + {count}")
-            self.line(indent, f"if e > end: {refusal}")
+            self.line(indent, f"if {misfits}: {refusal}")
         else:
             self.line(indent, f"e = p + {count}")
-            self.line(indent, f"if {count} < 0 or e > end: {refusal}")
+            self.line(indent, f"if {count} < 0 or {misfits}: {refusal}")
         if isinstance(leaf, StringLeaf):
             value = "str(b[p:e], 'utf-8', 'replace')"
         else:
@@ -223,6 +227,10 @@ class _DecodeWriter(SourceWriter):
 def _refuse_length(label: str, length: int, left: int) -> NoReturn:
     if length < 0:
         raise MalformedMessage(f"{label}: null where none is allowed")
+    if length <= left:
+        raise MalformedMessage(
+            f"{label}: a string of {length} bytes; {STRING_SIZE_MAX} are allowed"
+        )
     raise MalformedMessage(f"{label}: length {length} does not fit the {left} bytes left")
 
 

@@ -14,7 +14,7 @@ construct's interpreter over these leaves is the oracle; `lowering` makes the co
 import io
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from construct import (
@@ -43,6 +43,9 @@ Float64 = Float64b
 Bool = Flag
 
 Buffer = bytes | bytearray | memoryview
+
+STRING_SIZE_MAX: Final = 2**15 - 1
+"""Bytes of a string: what int16 can say, and by Kafka's rule compact ones are no longer either."""
 
 VARINT_BYTES_MAX = 5
 """Kafka's varint carries 32 bits (KIP-482)."""
@@ -197,6 +200,8 @@ class StringLeaf(_Sized):
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> str | None:
         length = self._parse_length(stream, context, path)
+        if length > STRING_SIZE_MAX:
+            raise MalformedMessage(f"{path}: a string of {length} bytes")
         return None if length < 0 else _take(stream, length, path).decode("utf-8", "replace")
 
     def _build(self, obj: str | None, stream: io.BytesIO, context: Any, path: str) -> Any:

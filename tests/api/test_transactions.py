@@ -8,7 +8,7 @@ from kafkalite.coordinator.shard import partition_for
 from kafkalite.txn.states import TransactionState
 from kafkalite.txn.transactions import EPOCH_MAX
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
-from kafkalite.wire.errors import ErrorCode
+from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkalite.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -339,6 +339,19 @@ class TestAddOffsets:
         broker.metadata.ensure_topic = ensure_topic
         assert add_offsets(broker, 4, (1000, 0), how="wait") is OK
         assert next(iter(transaction(broker).partitions)).topic == CONSUMER_OFFSETS_TOPIC
+
+    def test_topic_of_offsets_that_cannot_be_made_is_asked_for_again(self):
+        """What is wrong with its settings would end a Java producer for good."""
+        topics = {name: TOPICS[name] for name in TOPICS if name != CONSUMER_OFFSETS_TOPIC}
+        broker = InProcessBroker(topics=topics)
+        init(broker)
+
+        async def ensure_topic(name):
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "3 of 1")
+
+        broker.metadata.ensure_topic = ensure_topic
+        code = add_offsets(broker, 4, (1000, 0), how="wait")
+        assert code is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 class TestEndTxn:

@@ -1,6 +1,7 @@
 """The runtime: routing, writing, waiting for the high watermark, loading, time."""
 
 import logging
+import struct
 
 import pytest
 import trio
@@ -362,6 +363,51 @@ class TestTime:
         setup.runtime.tick()
         assert len(old.parked) == 1
         assert setup.shard() is not old
+
+
+class TestFailingInTime:
+    """Nobody asked, so nobody can be refused."""
+
+    def test_shard_is_loaded_anew_and_the_others_go_on(self, caplog):
+        async def main():
+            setup = Setup(clock=TrioClock()).lead()
+            setup.ask("set", "x", "1", index=0)
+            parked = [setup.ask("park", name, 1000, index=i) for i, name in enumerate("ab")]
+            failing = setup.shard(0)
+            failing.on_time = lambda now: {}["bug"]
+            async with trio.open_nursery() as nursery:
+                await nursery.start(setup.runtime.run)
+                assert await parked[1].wait() == "b is late"
+                with pytest.raises(KafkaError) as raised:
+                    await parked[0].wait()
+                await wait_all_tasks_blocked()
+                assert setup.shard(0) is not failing
+                assert setup.ask("get", "x", index=0) == ("1", 0)
+                nursery.cancel_scope.cancel()
+            return raised.value.code
+
+        out = trio.run(main, clock=MockClock(autojump_threshold=0))
+        assert out is ErrorCode.NOT_COORDINATOR
+        assert "fails in time" in caplog.text
+
+    def test_what_asserts_that_there_is_no_bug_still_ends_the_broker(self):
+        setup = Setup().lead()
+        setup.ask("park", "a", 0)
+
+        def fail(now):
+            raise AssertionError
+
+        setup.shard().on_time = fail
+        with pytest.raises(AssertionError):
+            setup.runtime.tick()
+
+    def test_text_that_its_field_cannot_hold_is_refused(self, setup):
+        def encode(record):
+            return struct.pack(">h", 40_000), b""
+
+        setup.runtime._slots[TOPIC][0].kind.codec.encode = encode
+        assert code_of(setup.ask, "set", "x", "1") is ErrorCode.INVALID_REQUEST
+        assert setup.shard().values == {}
 
 
 class TestLoading:

@@ -6,6 +6,7 @@ nothing, and what is stored stays as it is.
 
 import random
 import struct
+import time
 
 import pytest
 
@@ -15,6 +16,12 @@ from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.header import encode_request_header
 from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersionsRequest
+from kafkalite.wire.messages.find_coordinator import FIND_COORDINATOR, FindCoordinatorRequest
+from kafkalite.wire.messages.join_group import (
+    JOIN_GROUP,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+)
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest
 from kafkalite.wire.messages.produce import (
     PRODUCE,
@@ -181,6 +188,41 @@ def test_bad_batch_is_refused_and_nothing_is_stored(client, bystander, name):
 def test_wrong_acks_are_refused(client, bystander):
     """Rule 36."""
     assert produce(client, batch(), acks=2) is ErrorCode.INVALID_REQUIRED_ACKS
+
+
+GROUP_SETTINGS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 100,
+    "offsets.topic.num.partitions": 1,
+}
+INVALID_UTF8_SIZE = 20_000
+
+
+def join(**fields):
+    given = {"group_id": "g", "protocol_type": "consumer", **fields}
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
+    return JoinGroupRequest(
+        session_timeout_ms=100, rebalance_timeout_ms=100, protocols=protocols, **given
+    )
+
+
+@pytest.mark.slow  # the broker's own timers have to run off
+@pytest.mark.parametrize("field", ["group_id", "protocol_type"])
+@pytest.mark.parametrize(("version", "size"), [(3, INVALID_UTF8_SIZE), (9, 40_000)])
+def test_names_that_cannot_be_stored_do_not_end_the_broker(field, version, size):
+    """Each byte of invalid UTF-8 is read as U+FFFD, which is three; int16 counts what is stored."""
+    instance_id = "static" if version == 9 else None  # or it would only be told its member id
+    request = join(group_instance_id=instance_id, **{field: "x" * size})
+    frame = encoded(JOIN_GROUP, version, request)
+    if size == INVALID_UTF8_SIZE:
+        frame = frame.replace(b"x" * size, b"\xff" * size)
+    with Broker(config=GROUP_SETTINGS) as broker, RawClient(broker) as one:
+        one.ask(FIND_COORDINATOR, 0, FindCoordinatorRequest(key="g"))
+        one.send_frame(frame)
+        one.receive()
+        time.sleep(1)
+        with RawClient(broker) as other:
+            assert other.ask(API_VERSIONS, 0, ApiVersionsRequest()).error_code == ErrorCode.NONE
 
 
 def test_failed_acks_0_closes_the_connection(client, bystander):

@@ -9,7 +9,7 @@ from kafkalite.wire.decoding import ELEMENTS_MAX
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.messages.produce import PRODUCE, PartitionProduceData, ProduceRequest
 from kafkalite.wire.messages.produce import TopicProduceData as Topic
-from kafkalite.wire.primitives import Int8, Int32, Uuid
+from kafkalite.wire.primitives import STRING_SIZE_MAX, Int8, Int32, Uuid
 from kafkalite.wire.schema import (
     ArrayOf,
     Bytes,
@@ -167,3 +167,14 @@ def test_elements_are_limited():
     count = ELEMENTS_MAX + 1
     with pytest.raises(MalformedMessage, match=r"Made.numbers: more than 1048576 array elements"):
         message.decode(0, count.to_bytes(4, "big") + bytes(count))
+
+
+def test_compact_string_is_as_short_as_one_of_int16_must_be():
+    """As in Kafka: what a request holds can be stored and answered in any version."""
+    message = codec("name" / String, "other" / since(1, tagged(0, optional(String))))
+    longest = message.encode(1, message.record(name="x" * STRING_SIZE_MAX))
+    assert len(message.decode(1, b"".join(longest)).name) == STRING_SIZE_MAX
+    for name, other in [("x", "x" * (STRING_SIZE_MAX + 1)), ("x" * (STRING_SIZE_MAX + 1), None)]:
+        data = b"".join(message.encode(1, message.record(name=name, other=other)))
+        with pytest.raises(MalformedMessage, match=f"a string of {STRING_SIZE_MAX + 1} bytes"):
+            message.decode(1, data)
