@@ -125,13 +125,10 @@ class ZookeeperStore:
         self._bridge: _Bridge
         self._broker_id = NO_CONTROLLER
         # The reign of this broker, and the version of the node that fences it; -1 without one.
-        self._own_epoch = -1
-        self._own_epoch_version = -1
+        self._own_epoch = self._own_epoch_version = -1
         # The last commit that was loaded or told.
         self._version = 0
-        self._is_connected = False
-        self._is_lost = False
-        self._is_closed = False
+        self._is_connected = self._is_lost = self._is_closed = False
         self._events: deque[StoreEvent] = deque()
         self._to_read = {CONTROLLER, CHANGES}
         self._woken = trio.Event()
@@ -171,11 +168,14 @@ class ZookeeperStore:
             raise MetadataStoreError(f"zookeeper.connect: {self._connect}: {error}") from error
         self._client.add_listener(lambda state: self._bridge.call(self._on_state, state))
         self._client.start_async()
-        timeout_s = self._connection_timeout_ms / 1_000
         try:
-            with trio.fail_after(timeout_s):
+            with trio.fail_after(self._connection_timeout_ms / 1_000):
                 while not self._is_connected:
                     await self._wait_woken()
+                # The path in `connect`, of which kazoo would make only the last part.
+                path, self._client.chroot = self._client.chroot, ""
+                await self._one(self._client.ensure_path_async(path or "/"))
+                self._client.chroot = path
                 await self._all([self._client.ensure_path_async(path) for path in znodes.FOLDERS])
         except (trio.TooSlowError, KafkaError):
             self.close()

@@ -15,8 +15,10 @@ import pytest
 from kafkalite.cli.cluster import LAYOUT_FILE, Layout, Watch, _ending, _host_and_port
 from kafkalite.client import admin
 from kafkalite.client.cluster import Client
+from kafkalite.client.producer import Producer
 from kafkalite.testing.broker_process import BrokerProcess
 from kafkalite.testing.processes import wait_until_true
+from kafkalite.testing.zookeeper import ZooKeeper
 
 READY = re.compile(r"kafkalite ready: bootstrap=(\S+) zookeeper=(\S+) data=(\S+)\n")
 FILES = re.compile(r"/(broker-\d|zookeeper)\S*(\.properties|\.cfg)")
@@ -209,6 +211,19 @@ class Running:
         return found
 
 
+def write_everywhere(client, topic):
+    """Write a record to each partition, acknowledged by all in-sync replicas."""
+    producer = Producer(client, topic)
+    for partition in range(producer.partition_count):
+        producer.send(b"value", partition=partition)
+    producer.flush()
+
+
+def in_sync(client, topic):
+    (found,) = client.fetch_metadata([topic]).topics
+    return [set(partition.isr_nodes) for partition in found.partitions]
+
+
 @contextlib.contextmanager
 def started(folder, *arguments):
     process = subprocess.Popen(
@@ -256,6 +271,46 @@ class TestLife:
             assert told.readline().startswith("kafkalite: broker 2 was ended by SIGKILL; the oth")
             assert told.readline() == "kafkalite: broker 2 serves again\n"
             assert cluster.pids()["broker-2"] != pid
+
+    def test_without_restart_deaths_are_told_and_the_rest_go_on(self, tmp_path):
+        arguments = ["--listen", "0", "--set", "zookeeper.session.timeout.ms=2000"]
+        with started(tmp_path, *arguments) as cluster:
+            with cluster.client() as client:
+                admin.create_topic(client, "orders", partitions=3)
+                write_everywhere(client, "orders")
+            told = cluster.process.stderr
+            os.kill(cluster.pids()["broker-2"], signal.SIGKILL)
+            assert told.readline() == (
+                "kafkalite: broker 2 was ended by SIGKILL; the others go on; "
+                f"its log: {tmp_path}/broker-2.log\n"
+            )
+            with cluster.client() as client:
+                # The others lead everything from here on, and 2 is out of each ISR.
+                assert wait_until_true(lambda: in_sync(client, "orders") == [{1, 3}] * 3, 20)
+                write_everywhere(client, "orders")
+                os.kill(cluster.pids()["zookeeper"], signal.SIGKILL)
+                assert told.readline().startswith("kafkalite: ZooKeeper was ended by SIGKILL; ")
+                write_everywhere(client, "orders")
+            assert sorted(cluster.pids()) == ["broker-1", "broker-3"]
+
+    def test_zookeeper_of_somebody_else_is_used_and_left_running(self, tmp_path):
+        with ZooKeeper() as zookeeper:
+            address = f"{zookeeper.connect}/one/of/several"
+            arguments = ["--listen", "0", "--brokers", "2", "--zookeeper", address]
+            with started(tmp_path, *arguments) as cluster:
+                assert cluster.zookeeper == address
+                assert sorted(cluster.pids()) == ["broker-1", "broker-2"]
+                with cluster.client() as client:
+                    admin.create_topic(client, "orders")
+                    write_everywhere(client, "orders")
+                owned = [path for paths in zookeeper.sessions().values() for path in paths]
+                ids = {f"/one/of/several/brokers/ids/{number}" for number in (1, 2)}
+                assert ids <= set(owned)
+                assert all(path.startswith("/one/of/several/") for path in owned)
+                cluster.process.terminate()
+                assert cluster.process.wait(30) == 0
+            assert zookeeper.is_serving()
+            assert wait_until_true(lambda: zookeeper.sessions() == {}, 10)
 
     def test_nothing_is_left_when_the_command_itself_is_killed(self, tmp_path):
         with started(tmp_path, "--listen", "0", "--brokers", "2") as cluster:
