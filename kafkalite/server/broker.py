@@ -293,8 +293,7 @@ class Broker:
         self._lead(image, _topics_touched(changes))
         before, self._image = self._image, image
         if any(isinstance(change, TopicDeleted | ImageReplaced) for change in changes):
-            deleted = before.topics.keys() - image.topics.keys()
-            self.services.groups.on_topics_deleted(sorted(deleted))
+            self.services.groups.on_topics_deleted(_deleted_between(before, image))
 
     def _lead(self, image: "Image", topics: Iterable[str]) -> None:
         """Tell the coordinators which partitions of their internal topics are led here."""
@@ -304,6 +303,15 @@ class Broker:
                 topic = image.topics.get(name)
                 count = 0 if topic is None else len(topic.partitions)
                 groups.set_leaderships(name, count, self.services.replicas.partitions_of(name))
+
+
+def _deleted_between(before: "Image", after: "Image") -> list[str]:
+    """Return the names of topics that are gone, also of those whose name has another one by now."""
+    return sorted(
+        name
+        for name, topic in before.topics.items()
+        if name not in after.topics or after.topics[name].topic_id != topic.topic_id
+    )
 
 
 def _topics_touched(changes: "Sequence[Change]") -> Iterable[str]:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from kafkalite.config import load_config
+from kafkalite.meta.events import CreateTopic, DeleteTopic
 from kafkalite.meta.memory import Ensemble
 from kafkalite.server.broker import Broker
 from kafkalite.wire.errors import ErrorCode
@@ -14,6 +15,17 @@ from kafkalite.wire.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
 )
+from kafkalite.wire.messages.offset_commit import (
+    OFFSET_COMMIT,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafkalite.wire.messages.offset_fetch import (
+    OFFSET_FETCH,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+)
 from tests.log.log_kit import NOW_MS, batch
 from tests.raw_client import encoded, framed
 
@@ -21,10 +33,11 @@ DEADLINE_S = 10
 
 
 @asynccontextmanager
-async def cluster(path, count=2):
+async def cluster(path, count=2, *, with_stores=False):
     ensemble = Ensemble()
     async with trio.open_nursery() as nursery:
         brokers = []
+        stores = [ensemble.store() for _ in range(count)]
         for broker_id in range(1, count + 1):
             config = load_config(
                 overrides={
@@ -36,11 +49,11 @@ async def cluster(path, count=2):
                     "controlled.shutdown.enable": "false",
                 }
             )
-            brokers.append(await nursery.start(Broker(config, store=ensemble.store()).run))
+            brokers.append(await nursery.start(Broker(config, store=stores[broker_id - 1]).run))
         images = [one.services.metadata for one in brokers]
         await until(lambda: all(len(each.image.brokers) == count for each in images))
         await until(lambda: all(each.image.controller_id > 0 for each in images))
-        yield brokers
+        yield brokers if not with_stores else (brokers, stores)
         nursery.cancel_scope.cancel()
 
 
@@ -54,17 +67,22 @@ async def create_topic(broker, name, *, replicas):
     """Ask this broker for a topic, as any client does; return the error code."""
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=replicas)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=5_000)
+    return (await ask(broker, CREATE_TOPICS, 7, request)).topics[0].error_code
+
+
+async def ask(broker, api, version, request):
+    """Send one request over a connection of its own; return the response."""
     host, port = broker.bootstrap.split(":")
     async with await trio.open_tcp_stream(host, int(port)) as stream:
-        await stream.send_all(framed(encoded(CREATE_TOPICS, 7, request)))
+        await stream.send_all(framed(encoded(api, version, request)))
         answer = bytearray()
         while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
             received = await stream.receive_some()
             assert received
             answer += received
     body = memoryview(answer)[4:]
-    _, position = decode_response_header(CREATE_TOPICS, 7, body)
-    return CREATE_TOPICS.decode_response(7, body, position).topics[0].error_code
+    _, position = decode_response_header(api, version, body)
+    return api.decode_response(version, body, position)
 
 
 def contents(replica):
@@ -90,6 +108,50 @@ async def is_copied(brokers, name):
     await until(lambda: leader.high_watermark == 3)
     assert contents(replicas[0]) == contents(replicas[1])
     assert len(contents(leader)) == 3
+
+
+async def test_offsets_of_a_deleted_topic_do_not_pass_to_its_successor(tmp_path):
+    """Also where the coordinator hears of both at once, after it did not reach the store."""
+    async with cluster(tmp_path, 3, with_stores=True) as (brokers, stores):
+        controller = next(each for each in brokers if each.services.metadata.is_controller)
+        metadata = controller.services.metadata
+        first, second = (metadata.new_topic_id() for _ in range(2))
+        await metadata.ensure_topic("__consumer_offsets")
+        await metadata.submit(create_event("t", first))
+        known = [each.services.metadata for each in brokers]
+        await until(lambda: all("t" in each.image.topics for each in known))
+        place = next(i for i, each in enumerate(brokers) if each is not controller)
+        coordinator, store = brokers[place], stores[place]
+        for group in (f"g{n}" for n in range(100)):  # one that has its coordinator there
+            if await commit_offset(coordinator, group, "t", 5) == ErrorCode.NONE:
+                break
+        assert await committed_offset(coordinator, group, "t") == 5
+        store.cut_off()
+        await metadata.submit(DeleteTopic(name="t"))
+        await metadata.submit(create_event("t", second))
+        store.reconnect()
+        image_of = coordinator.services.metadata
+        await until(lambda: image_of.image.topics["t"].topic_id == second)
+        assert await committed_offset(coordinator, group, "t") == -1
+
+
+def create_event(name, topic_id):
+    return CreateTopic(name=name, topic_id=topic_id, num_partitions=1, replication_factor=1)
+
+
+async def commit_offset(broker, group, topic, offset):
+    partition = OffsetCommitRequestPartition(committed_offset=offset)
+    topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
+    request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+    response = await ask(broker, OFFSET_COMMIT, 8, request)
+    return response.topics[0].partitions[0].error_code
+
+
+async def committed_offset(broker, group, topic):
+    topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=[0])]
+    response = await ask(broker, OFFSET_FETCH, 7, OffsetFetchRequest(group_id=group, topics=topics))
+    assert response.error_code == ErrorCode.NONE
+    return response.topics[0].partitions[0].committed_offset
 
 
 async def test_broker_that_stops_leaves_no_connection_open(tmp_path, recwarn):
