@@ -3,7 +3,8 @@
 #   docker build -t kafkalite .
 #   docker run --rm -p 9092:9092 kafkalite
 #
-# Settings are Kafka's, as variables: -e KAFKA_NUM_PARTITIONS=4 sets num.partitions.
+# Settings are Kafka's, as variables: -e KAFKA_NUM_PARTITIONS=4 sets num.partitions, and
+# -e KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://myhost:9092 what clients are told to connect to.
 
 FROM python:3.13-slim AS package
 WORKDIR /source
@@ -28,10 +29,12 @@ USER kafkalite
 WORKDIR /var/lib/kafkalite
 VOLUME /var/lib/kafkalite
 EXPOSE 9092
+# Clients on the host connect to localhost; the address of the container they could not reach.
+ENV KAFKA_LISTENERS=PLAINTEXT://0.0.0.0:9092 \
+    KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:9092 \
+    KAFKA_LOG_DIRS=/var/lib/kafkalite/data
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=10s --start-period=10s --retries=6 \
     CMD ["kafkalite", "health", "-b", "localhost:9092", "--timeout", "5"]
 ENTRYPOINT ["kafkalite"]
-# Clients on the host connect to localhost; the address of the container they could not reach.
-CMD ["serve", "--listen", "0.0.0.0:9092", "--data-dir", "/var/lib/kafkalite/data", \
-     "--set", "advertised.listeners=PLAINTEXT://localhost:9092"]
+CMD ["serve"]

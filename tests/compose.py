@@ -48,6 +48,15 @@ def last_of(instructions, wanted):
     return json.loads(value) if value.startswith("[") else value
 
 
+def variables_of(instructions):
+    """Return the environment that a stage gives to its containers."""
+    found = {}
+    for instruction, rest in instructions:
+        if instruction == "ENV":
+            found |= dict(word.split("=", 1) for word in rest.split())
+    return found
+
+
 class Container:
     """A kafkalite service of the compose file as a process.
 
@@ -81,8 +90,9 @@ class Container:
 
     def start(self):
         image = dockerfile(self.service["build"]["target"])
-        words = [*last_of(image, "ENTRYPOINT"), *self.service["command"]]
-        variables = self.service["environment"]
+        command = self.service.get("command") or last_of(image, "CMD")
+        words = [*last_of(image, "ENTRYPOINT"), *command]
+        variables = variables_of(image) | self.service.get("environment", {})
         mapped = dict(zip(variables, self.mapped(variables.values()), strict=True))
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **mapped}
         log_file = self.folder / "log"
@@ -143,6 +153,12 @@ class Network:
     def _listener(self, service, found):
         name, host, number = found["name"], found["host"], int(found["port"])
         # "localhost" is what clients on the host are told.
-        is_outside = host == "localhost"
-        port = self.published(number) if is_outside else self.port(host or service, number)
+        if host == "localhost":
+            if not self.services[service].get("ports"):
+                return found[0]
+            port = self.published(number)
+        elif host in {"", "0.0.0.0", *self.services}:
+            port = self.port(host if host in self.services else service, number)
+        else:
+            return found[0]
         return f"{name}://127.0.0.1:{port}"

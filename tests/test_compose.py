@@ -14,7 +14,15 @@ from kafkalite.testing.processes import wait_until_true
 from kafkalite.testing.zookeeper import ZooKeeper
 from kafkalite.wire.errors import KafkaError
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest
-from tests.compose import COMPOSE_FILE, Container, Network, compose, dockerfile, last_of
+from tests.compose import (
+    COMPOSE_FILE,
+    Container,
+    Network,
+    compose,
+    dockerfile,
+    last_of,
+    variables_of,
+)
 
 FILE = compose()
 SERVICES = FILE["services"]
@@ -49,6 +57,12 @@ def test_only_spark_is_optional():
     assert [name for name, one in SERVICES.items() if "profiles" in one] == ["spark"]
 
 
+def test_variables_of_the_image_are_settings():
+    variables = variables_of(dockerfile("broker"))
+    assert variables["KAFKA_LOG_DIRS"].startswith(last_of(dockerfile("broker"), "VOLUME") + "/")
+    assert all(setting in BROKER_SETTINGS for setting in settings_of_environment(variables))
+
+
 def test_published_ports_are_of_one_broker_each():
     published = [port for one in SERVICES.values() for port in one.get("ports", [])]
     assert published == ["9092:19092", "9093:19092", "9094:19092"]
@@ -78,7 +92,7 @@ def test_images_are_stages_of_the_dockerfile_and_run_commands_that_exist():
 def test_image_by_itself_is_a_broker_whose_health_is_looked_at():
     image = dockerfile("broker")
     assert last_of(image, "ENTRYPOINT") == ["kafkalite"]
-    assert last_of(image, "CMD")[:3] == ["serve", "--listen", "0.0.0.0:9092"]
+    assert last_of(image, "CMD") == ["serve"]
     assert '"kafkalite", "health"' in last_of(image, "HEALTHCHECK")
 
 
@@ -108,7 +122,6 @@ def bootstrap(container, listener):
     return f"127.0.0.1:{container.network.port(container.name, 9092)}"
 
 
-@pytest.mark.slow
 def knows(client, topic):
     try:
         return bool(client.topic(topic).partitions)
@@ -116,6 +129,60 @@ def knows(client, topic):
         return False
 
 
+@pytest.mark.slow
+def test_spark_service_runs_its_command(tmp_path):
+    """As far as without Docker: the image's entry point and the service's own words."""
+    service = SERVICES["spark"]
+    container = Container("spark", service, Network(SERVICES, {}), tmp_path / "spark")
+    container.start()
+    assert container.child.wait(30) == 0
+    said = container.child.output()
+    assert said.startswith("Usage: kafkalite pipeline ")
+    for job in ("archive", "replay", "audit"):
+        assert f"\n  {job} " in said
+
+
+@pytest.mark.slow
+class TestImageByItself:
+    def started(self, tmp_path, **variables):
+        """A broker of the image alone, with what `docker run -e` adds to its environment."""
+        service = {"build": {"target": "broker"}, "environment": variables}
+        container = Container("alone", service, Network({"alone": service}, {}), tmp_path / "run")
+        container.volumes["/var/lib/kafkalite"] = tmp_path
+        container.start()
+        return container
+
+    def told(self, container, port):
+        """The address that a client at the container's port is told."""
+        address = f"127.0.0.1:{container.network.port('alone', port)}"
+        said = container.child
+        assert wait_until_true(lambda: "kafkalite ready" in said.output(), 20), said.output()
+        with Client(address, timeout_ms=10_000) as client:
+            (broker,) = client.fetch_metadata([]).brokers
+        return f"{broker.host}:{broker.port}"
+
+    def test_clients_on_the_host_are_told_localhost(self, tmp_path):
+        container = self.started(tmp_path)
+        try:
+            assert self.told(container, 9092) == "localhost:9092"
+            assert (tmp_path / "data" / "meta.properties").exists()
+        finally:
+            container.child.kill()
+
+    def test_variables_of_docker_run_win(self, tmp_path):
+        container = self.started(
+            tmp_path,
+            KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://kafka.example:19092",
+            KAFKA_LOG_DIRS="/var/lib/kafkalite/other",
+        )
+        try:
+            assert self.told(container, 9092) == "kafka.example:19092"
+            assert (tmp_path / "other" / "meta.properties").exists()
+        finally:
+            container.child.kill()
+
+
+@pytest.mark.slow
 class TestServicesAsProcesses:
     @pytest.mark.parametrize("listener", ["INTERNAL", "EXTERNAL"])
     @pytest.mark.parametrize("number", [0, 1, 2])
