@@ -1,6 +1,6 @@
 """Metadata of a cluster in ZooKeeper.
 
-The only module that knows kazoo. Its threads hand everything over through `_Bridge.call`, which
+The only module that knows kazoo. Its threads hand everything over through `Bridge.call`, which
 cannot raise: an exception there would end the whole run.
 
 A commit is one transaction: it checks that nobody became controller since (rule 188), makes the
@@ -32,6 +32,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
 from kafkalite.meta import znodes
+from kafkalite.meta.bridge import Bridge, stop
 from kafkalite.meta.changes import Change, TopicDeleted
 from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.meta.snapshot import read_everything
@@ -82,18 +83,6 @@ _NOT_REACHED = (
 CONTROLLER, CHANGES, BROKERS = "controller", "changes", "brokers"
 
 
-class _Bridge:
-    """The way from kazoo's threads to trio."""
-
-    def __init__(self) -> None:
-        self._token = trio.lowlevel.current_trio_token()
-
-    def call(self, function: Callable[..., object], *arguments: object) -> None:
-        """Have a function that cannot raise called in trio; do nothing after trio's end."""
-        with contextlib.suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(function, *arguments)
-
-
 class ZookeeperStore:
     """One broker's access to the cluster's metadata; see `MetadataStore`.
 
@@ -122,7 +111,7 @@ class ZookeeperStore:
         self._connection_timeout_ms = connection_timeout_ms or session_timeout_ms
         self._protocols = protocols or {}
         self._client: Any = None
-        self._bridge: _Bridge
+        self._bridge: Bridge
         self._broker_id = NO_CONTROLLER
         # The reign of this broker, and the version of the node that fences it; -1 without one.
         self._own_epoch = self._own_epoch_version = -1
@@ -154,7 +143,7 @@ class ZookeeperStore:
 
     async def open(self) -> None:
         """Connect, and make the folders."""
-        self._bridge = _Bridge()
+        self._bridge = Bridge()
         try:
             self._client = KazooClient(
                 hosts=self._connect,
@@ -196,9 +185,9 @@ class ZookeeperStore:
         client = self._client
         if self._is_connected:
             # A round trip; the others then know at once that this broker is gone.
-            _stop(client)
+            stop(client)
         else:
-            client.handler.spawn(_stop, client)
+            client.handler.spawn(stop, client)
 
     async def cluster_id(self, proposed: str) -> str:
         """Return the id of the cluster, which is `proposed` if it had none."""
@@ -349,7 +338,10 @@ class ZookeeperStore:
         client = self._client
         try:
             for name in await self._one(client.get_children_async(znodes.DELETED_TOPICS)):
-                path = znodes.topic_path(name)
+                path, note = znodes.topic_path(name), f"{znodes.DELETED_TOPICS}/{name}"
+                if await self._is_topic(path):  # another one of that name, made since
+                    await self._delete([note])
+                    continue
                 try:
                     children = await self._one(client.get_children_async(f"{path}/partitions"))
                 except NoNodeError:
@@ -360,11 +352,18 @@ class ZookeeperStore:
                     nodes,
                     [f"{path}/partitions"],
                     [path],
-                    [f"{znodes.DELETED_TOPICS}/{name}"],
+                    [note],
                 ):
                     await self._delete(nodes_now)
         except KafkaError as error:
             logger.info("nodes of deleted topics are left: %s", error.message)
+
+    async def _is_topic(self, path: str) -> bool:
+        try:
+            data, _ = await self._one(self._client.get_async(path))
+        except NoNodeError:
+            return False
+        return bool(data)
 
     async def _delete(self, paths: Sequence[str]) -> None:
         for start in range(0, len(paths), PIPELINED):
@@ -591,10 +590,3 @@ def _first_error(results: Sequence[object]) -> KazooException | None:
     errors = [result for result in results if isinstance(result, KazooException)]
     causes = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
     return (causes or errors or [None])[0]
-
-
-def _stop(client: Any) -> None:
-    """End a client and free its sockets; without connection that takes a while."""
-    with contextlib.suppress(Exception):
-        client.stop()
-        client.close()

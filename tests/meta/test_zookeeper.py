@@ -478,6 +478,24 @@ def test_a_commit_that_is_too_long_is_made_in_parts(zookeeper):
     trio.run(main)
 
 
+def test_a_note_of_a_deleted_topic_does_not_harm_its_successor(zookeeper):
+    """Its controller died before it removed the note, which was the last of the topic."""
+
+    async def main():
+        async with opened(zookeeper) as store:
+            await store.register(broker(1))
+            await store.campaign()
+            await commit(store, Image(), topic_change("t", 1, 3))
+            with Look(zookeeper) as look:
+                look.client.create("/kafkalite/deleted_topics/t", b"")
+                await store.campaign()
+                assert look.client.get_children("/kafkalite/deleted_topics") == []
+                for index in range(3):
+                    assert look.json(f"/brokers/topics/t/partitions/{index}/state")["isr"]
+
+    trio.run(main)
+
+
 def test_partition_states_are_written_once_for_each_step(zookeeper):
     async def main():
         async with opened(zookeeper) as store:
