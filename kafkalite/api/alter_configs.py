@@ -7,6 +7,7 @@ ones (KIP-339). Flexible from v2 and v1. Changes take effect before they are ans
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeVar
 
 from kafkalite.api import broker_loggers
 from kafkalite.api.context import RequestContext
@@ -20,7 +21,9 @@ from kafkalite.wire.messages import alter_configs as full
 from kafkalite.wire.messages import incremental_alter_configs as incremental
 
 Result = Sequence[Change] | KafkaError
-Key = tuple[int, str]
+_Answer = TypeVar(
+    "_Answer", full.AlterConfigsResourceResponse, incremental.AlterConfigsResourceResponse
+)
 
 
 def admit_full(request: full.AlterConfigsRequest, context: RequestContext) -> Pending:
@@ -123,35 +126,36 @@ def _alter_loggers(
 def _full_response(
     request: full.AlterConfigsRequest, results: Sequence[Result]
 ) -> full.AlterConfigsResponse:
-    responses = []
-    for resource, result in zip(request.resources, results, strict=True):
-        code, message = _error(result)
-        responses.append(
-            full.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-        )
-    return full.AlterConfigsResponse(responses=responses)
+    part = full.AlterConfigsResourceResponse
+    return full.AlterConfigsResponse(responses=_answers(part, request.resources, results))
 
 
 def _incremental_response(
     request: incremental.IncrementalAlterConfigsRequest, results: Sequence[Result]
 ) -> incremental.IncrementalAlterConfigsResponse:
-    responses = []
-    for resource, result in zip(request.resources, results, strict=True):
+    part = incremental.AlterConfigsResourceResponse
+    return incremental.IncrementalAlterConfigsResponse(
+        responses=_answers(part, request.resources, results)
+    )
+
+
+def _answers(
+    part: type[_Answer],
+    resources: Sequence[full.AlterConfigsResource | incremental.AlterConfigsResource],
+    results: Sequence[Result],
+) -> list[_Answer]:
+    answers = []
+    for resource, result in zip(resources, results, strict=True):
         code, message = _error(result)
-        responses.append(
-            incremental.AlterConfigsResourceResponse(
+        answers.append(
+            part(
                 error_code=code,
                 error_message=message,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )
         )
-    return incremental.IncrementalAlterConfigsResponse(responses=responses)
+    return answers
 
 
 def _error(result: Result) -> tuple[ErrorCode, str | None]:

@@ -9,7 +9,7 @@ OffsetDelete 0 (KIP-496).
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinated import (
@@ -54,6 +54,8 @@ from kafkalite.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+
+_Response = TypeVar("_Response", OffsetCommitResponse, OffsetDeleteResponse)
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 FIRST_FETCH_WITH_ERROR = 2
@@ -140,10 +142,8 @@ def _refused_commit(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetC
     )
 
 
-def _add_refused(
-    response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]
-) -> OffsetCommitResponse:
-    """Put the refusals where their topics are."""
+def _add_refused(response: _Response, refused: Iterable[Any]) -> _Response:
+    """Put the refusals, topics of the response's kind, where their topics are."""
     for topic in refused:
         same = [answer for answer in response.topics if answer.name == topic.name]
         if same:
@@ -315,17 +315,8 @@ def delete(request: OffsetDeleteRequest, context: RequestContext) -> Any:
                 )
             )
     event = OffsetDeleteRequest(group_id=request.group_id, topics=known)
-
-    def convert(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
-        for topic in refused:
-            same = [answer for answer in response.topics if answer.name == topic.name]
-            if same:
-                same[0].partitions += topic.partitions
-            else:
-                response.topics.append(topic)
-        return response
-
-    return respond(converted(ask_group(request.group_id, event, context), convert))
+    answer = ask_group(request.group_id, event, context)
+    return respond(converted(answer, lambda response: _add_refused(response, refused)))
 
 
 def refuse_delete(

@@ -87,10 +87,6 @@ class Log(LogFiles):
         """Return the leader epoch that the record at `offset` was written in, -1 if unknown."""
         return self.epochs.epoch_at(offset)
 
-    def epoch_start(self, leader_epoch: int) -> int | None:
-        """Return the first offset of exactly this leader epoch, None if it is not known."""
-        return self.epochs.start_offset_of(leader_epoch)
-
     # --- Appending -------------------------------------------------------------------------------
 
     def append_as_leader(

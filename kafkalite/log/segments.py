@@ -55,11 +55,6 @@ class Segments:
         index = bisect_right(self._segments, offset, key=_base_offset)
         return self._segments[max(index - 1, 0) :]
 
-    def floor(self, offset: int) -> "Segment":
-        """Return the last segment with a base offset <= `offset`; the first if there is none."""
-        index = bisect_right(self._segments, offset, key=_base_offset)
-        return self._segments[max(index - 1, 0)]
-
     def after(self, segment: "Segment") -> "Segment | None":
         """Return the segment that follows, None behind the active one."""
         index = bisect_right(self._segments, segment.base_offset, key=_base_offset)

@@ -126,13 +126,11 @@ class ZookeeperStore:
     def of(cls, config: "BrokerConfig", clock: "Clock") -> "ZookeeperStore":
         """Return the store that a broker's settings name."""
         pairs = config.str("listener.security.protocol.map").split(",")
-        timeout_ms = config.values["zookeeper.connection.timeout.ms"]
-        assert timeout_ms is None or isinstance(timeout_ms, int)
         return cls(
             config.str("zookeeper.connect"),
             clock=clock,
             session_timeout_ms=config.int("zookeeper.session.timeout.ms"),
-            connection_timeout_ms=timeout_ms,
+            connection_timeout_ms=config.optional_int("zookeeper.connection.timeout.ms"),
             protocols={
                 name.strip(): protocol.strip()
                 for name, _, protocol in (pair.partition(":") for pair in pairs)

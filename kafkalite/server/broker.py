@@ -18,7 +18,7 @@ from kafkalite.api.context import Services
 from kafkalite.clock import Clock, SystemClock
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.checkpoint import format_uuid
-from kafkalite.log.disk import OsDisk, allow_many_open_files
+from kafkalite.log.disk import SLOW_APPEND_MS, OsDisk, allow_many_open_files
 from kafkalite.log.manager import LogManager
 from kafkalite.meta.changes import (
     ImageReplaced,
@@ -179,6 +179,18 @@ class Broker:
         finally:
             store.close()
             logs.close(clean=stopped_cleanly)
+            self._report_stalls()
+
+    def _report_stalls(self) -> None:
+        """Tell of appends that held everybody up: the disk, or memory to write to, is short."""
+        stalls = self._disk.statistics() if isinstance(self._disk, OsDisk) else {}
+        if stalls.get("append_stalls"):
+            logger.info(
+                "%d appends took longer than %d ms, the longest %d ms",
+                stalls["append_stalls"],
+                SLOW_APPEND_MS,
+                stalls["append_stall_ms_max"],
+            )
 
     async def _claim(self, logs: LogManager, store: "MetadataStore", new_id: str) -> str:
         """Find out which cluster this is, and take the directories for it; return its id."""

@@ -93,11 +93,6 @@ class ConnectionServer:
                 nursery.start_soon(self._close_idle)
             task_status.started()
 
-    @property
-    def connection_count(self) -> int:
-        """Connections open now."""
-        return len(self._open)
-
     async def _listen(self, listener: "Listener") -> "Acceptor":
         try:
             return await self._network.listen(listener.host, listener.port)

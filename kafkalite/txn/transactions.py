@@ -294,14 +294,8 @@ def end(
         if new_producer_id is None:
             raise ProducerIdNeeded
         next_producer_id = new_producer_id
-    return _prepared(
-        current,
-        now_ms,
-        committed=committed,
-        client_version=V2,
-        producer_epoch=min(current.producer_epoch + 1, EPOCH_MAX),
-        last_producer_epoch=current.producer_epoch,
-        next_producer_id=next_producer_id,
+    return _prepared_in_next_epoch(
+        current, now_ms, committed=committed, next_producer_id=next_producer_id
     )
 
 
@@ -312,14 +306,8 @@ def fence_and_abort(current: Transaction, now_ms: int) -> Transaction:
     fences it. A producer of V2 that aborts the transaction itself meanwhile takes its abort for
     done, and so it is; one that commits is refused.
     """
-    return _prepared(
-        current,
-        now_ms,
-        committed=False,
-        client_version=V2,
-        producer_epoch=min(current.producer_epoch + 1, EPOCH_MAX),
-        last_producer_epoch=current.producer_epoch,
-        next_producer_id=NO_PRODUCER_ID,
+    return _prepared_in_next_epoch(
+        current, now_ms, committed=False, next_producer_id=NO_PRODUCER_ID
     )
 
 
@@ -384,6 +372,21 @@ def _answer_retry(current: Transaction, *, committed: bool) -> Transaction:
     if state is prepared:
         raise _concurrent(current)
     raise _invalid(current, committed=committed)
+
+
+def _prepared_in_next_epoch(
+    current: Transaction, now_ms: int, *, committed: bool, next_producer_id: int
+) -> Transaction:
+    """By the rules of V2: who goes on in the epoch that was is fenced."""
+    return _prepared(
+        current,
+        now_ms,
+        committed=committed,
+        client_version=V2,
+        producer_epoch=min(current.producer_epoch + 1, EPOCH_MAX),
+        last_producer_epoch=current.producer_epoch,
+        next_producer_id=next_producer_id,
+    )
 
 
 def _prepared(

@@ -134,11 +134,6 @@ class BatchHeader:
         """Whether `base_timestamp` is the time from which tombstones or a marker may go."""
         return bool(self.attributes & DELETE_HORIZON)
 
-    @property
-    def has_producer_id(self) -> bool:
-        """Whether sequences are to be checked (idempotent or transactional producer)."""
-        return self.producer_id > NO_PRODUCER_ID
-
 
 @dataclass(slots=True)
 class Record:

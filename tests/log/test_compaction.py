@@ -79,7 +79,7 @@ class SmallLog:
 
     def _add(self, batch):
         header = read_batch_header(batch)
-        if header.has_producer_id:
+        if header.producer_id >= 0:
             marker = read_end_marker(batch) if header.is_control else None
             aborted = self.states.update(header, base_offset=self.end, marker=marker)
             if aborted is not None:
@@ -497,7 +497,7 @@ def test_meaning_of_the_log_never_changes(log, data):
         )
         again = ProducerStates()
         for batch, header in zip(log.batches, headers, strict=True):
-            if header.has_producer_id:
+            if header.producer_id >= 0:
                 marker = read_end_marker(batch) if header.is_control else None
                 again.update(header, base_offset=header.base_offset, marker=marker)
         assert again.first_unstable_offset is None

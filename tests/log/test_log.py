@@ -351,8 +351,7 @@ def test_an_epoch_is_on_disk_before_its_first_record():
     assert disk.read(f"{log.directory}/leader-epoch-checkpoint") == b"0\n2\n3 0\n5 1\n"
     assert log.end_offset_for(3) == (3, 1)
     assert log.end_offset_for(5) == (5, 2)
-    assert log.epoch_start(5) == 1
-    assert log.epoch_start(4) is None
+    assert log.end_offset_for(4) == (3, 1)
 
 
 def test_an_older_epoch_is_never_begun():

@@ -31,12 +31,10 @@ def test_segments_are_found_by_offset(base_offsets, offset, random):
     assert segments.active.base_offset == ordered[-1]
     assert [each.base_offset for each in segments.closed] == ordered[:-1]
     assert segments.size_bytes == len(ordered)
-    floor = segments.floor(offset)
-    assert floor.base_offset == (below[-1] if below else ordered[0])
-    found = [each.base_offset for each in segments.from_offset(offset)]
-    assert found == (below[-1:] + above if below else ordered)
-    after = segments.after(floor)
-    rest = ordered[ordered.index(floor.base_offset) + 1 :]
+    found = segments.from_offset(offset)
+    assert [each.base_offset for each in found] == (below[-1:] + above if below else ordered)
+    after = segments.after(found[0])
+    rest = ordered[ordered.index(found[0].base_offset) + 1 :]
     assert (after.base_offset if after else None) == (rest[0] if rest else None)
 
 

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from kafkalite.config import load_config
+from kafkalite.log import disk as disk_module
 from kafkalite.log.checkpoint import write_partition_metadata
 from kafkalite.log.directories import LogDirectoryError
 from kafkalite.log.disk import OsDisk
@@ -84,6 +85,16 @@ async def test_what_was_written_is_there_after_a_restart(tmp_path):
         assert sorted(broker.services.replicas.partitions_of("t")) == [0, 1, 2]
         partition = broker.services.replicas.partition("t", 0)
         assert (partition.log_end_offset, partition.leader_epoch) == (1, epoch + 1)
+
+
+async def test_appends_that_took_long_are_told_of_at_the_end(tmp_path, monkeypatch, caplog):
+    with caplog.at_level(logging.INFO):
+        monkeypatch.setattr(disk_module, "SLOW_APPEND_MS", -1)
+        async with running(tmp_path) as broker:
+            await create(broker, "a")
+            write(broker, "a", b"v")
+            assert "appends took longer" not in caplog.text
+    assert "appends took longer" in caplog.text
 
 
 async def test_without_a_data_directory_nothing_is_left():

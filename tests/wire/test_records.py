@@ -82,7 +82,6 @@ class TestHeader:
         assert (header.base_sequence, header.last_sequence) == (30, 34)
         assert (header.record_count, header.codec) == (3, Codec.GZIP)
         assert header.is_transactional
-        assert header.has_producer_id
         assert not header.is_control
         assert not header.is_log_append_time
         assert not header.has_delete_horizon
