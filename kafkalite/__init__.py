@@ -7,6 +7,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+NEEDS_ASSERTIONS = (
+    "assertions guard the broker's state: start Python without -O and without PYTHONOPTIMIZE"
+)
+"""What to tell whoever runs a broker without them."""
+
 
 def __getattr__(name: str) -> Any:
     # `kafkalite.Broker` is the one for tests. It is imported when it is used: everything in the

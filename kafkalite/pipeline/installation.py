@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kafkalite.pipeline.errors import PipelineError
 
-INSTALL_SPARK = "install it with: pip install 'kafkalite[spark]'"
+INSTALL_SPARK = "install it, in the checkout, with: pip install '.[spark]'"
 
 _SPARK_CORE = re.compile(r"spark-core_(?P<scala>\d+\.\d+)-(?P<spark>\d[^/]*)\.jar$")
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(?P<major>\d+)')

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkalite.pipeline.archive import read_archive
 from kafkalite.pipeline.errors import PipelineError, plain_line
+from kafkalite.pipeline.installation import INSTALL_SPARK
 from kafkalite.pipeline.pace import Pace
 from kafkalite.pipeline.sender import (
     RESULT_SCHEMA,
@@ -320,8 +321,7 @@ def prepare_topic(job: ReplayJob) -> None:
         from confluent_kafka.cimpl import NewTopic
     except ImportError as error:
         raise PipelineError(
-            "replay sends with confluent-kafka, which is not installed; install it with: "
-            "pip install 'kafkalite[spark]'"
+            f"replay sends with confluent-kafka, which is not installed; {INSTALL_SPARK}"
         ) from error
     settings: dict[str, str | int | float | bool]
     settings = {"bootstrap.servers": job.bootstrap, "log_level": 0, **job.producer_options}

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 
 import trio
 
+import kafkalite as package
 from kafkalite.client.consumer import ConsumedRecord, consumed, visible_batches
 from kafkalite.client.murmur import murmur2
 from kafkalite.config import load_config
@@ -90,7 +91,10 @@ class Broker:
 
         Raises:
             KafkaliteConfigError, LogDirectoryError, BindError: as `kafkalite serve` would say.
+            RuntimeError: it was started before, or Python runs without assertions.
         """
+        if not __debug__:
+            raise RuntimeError(package.NEEDS_ASSERTIONS)
         if self._thread is not None:
             raise RuntimeError("this broker was started already; make another")
         settings = dict(self._settings)
@@ -241,7 +245,7 @@ class Broker:
     # --- Waiting ---------------------------------------------------------------------------------
 
     def wait_assigned(
-        self, group: str, members: int = 1, *, timeout: float = DEFAULT_TIMEOUT_S
+        self, group: str, members: int = 1, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> None:
         """Return when a group has so many members, and all of them read what they were assigned.
 
@@ -261,9 +265,9 @@ class Broker:
                 )
             )
 
-        self._wait_or_tell(wait, timeout, group, f"no {members} members that read")
+        self._wait_or_tell(wait, timeout_s, group, f"no {members} members that read")
 
-    def wait_stable(self, group: str, *, timeout: float = DEFAULT_TIMEOUT_S) -> None:
+    def wait_stable(self, group: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """Return when a group has members, all know their assignment, and no rebalance goes on.
 
         Raises:
@@ -271,7 +275,7 @@ class Broker:
         """
         self._wait_or_tell(
             lambda: self._wait_group(group, lambda shard: is_stable(shard, group)),
-            timeout,
+            timeout_s,
             group,
             "not stable",
         )
@@ -283,7 +287,7 @@ class Broker:
         partition: int | None = None,
         *,
         offset: int | None = None,
-        timeout: float = DEFAULT_TIMEOUT_S,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
         """Return when a group has committed all that a topic holds at the time of this call.
 
@@ -292,7 +296,7 @@ class Broker:
             topic: its name.
             partition: wait for this one only.
             offset: wait until this is committed (or more), not for the partition's end.
-            timeout: seconds.
+            timeout_s: the most that it may take.
 
         Raises:
             TimeoutError: with what the group does instead.
@@ -300,7 +304,7 @@ class Broker:
         wanted = self._in_loop(lambda: self._wanted_offsets(topic, partition, offset))
         self._wait_or_tell(
             lambda: self._wait_group(group, lambda shard: has_committed(shard, group, wanted)),
-            timeout,
+            timeout_s,
             group,
             f"has not committed {', '.join(f'{p} up to {at}' for p, at in wanted.items())}",
         )

@@ -151,6 +151,8 @@ class Cluster:
             for broker in self.brokers.values():
                 if broker.is_running:
                     broker.stop()
+            if self.zookeeper is not None:
+                self.zookeeper.stop()
         for broker in self.brokers.values():
             if broker.is_running:
                 broker.kill()

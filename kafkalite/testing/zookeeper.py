@@ -18,7 +18,7 @@ from typing import Final, Self
 from kafkalite.pipeline.installation import java_homes
 from kafkalite.testing.processes import Child, ProcessError, unused_port, wait_until_true
 
-INSTALL: Final = "install both with: pip install 'kafkalite[cluster]'"
+INSTALL: Final = "install both, in the checkout, with: pip install '.[cluster]'"
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 10.0
@@ -229,7 +229,10 @@ class ZooKeeper:
         self.start()
 
     def close(self) -> None:
-        """Stop it, and remove a temporary data directory."""
+        """End it by SIGKILL if it runs, and remove a temporary data directory.
+
+        Where the data are kept, `stop` it first.
+        """
         if self._child is not None:
             self._child.kill()
         self._clean_up.close()

@@ -1,12 +1,13 @@
 """What the command line does before it talks to anybody."""
 
+import os
 import subprocess
 import sys
 
 import click
 import pytest
 
-from kafkalite import __version__
+from kafkalite import NEEDS_ASSERTIONS, __version__
 from kafkalite.cli import main as main_module
 from kafkalite.cli.main import COMMANDS, run
 from kafkalite.client.errors import ClientError
@@ -23,6 +24,31 @@ def test_help_lists_all_commands(capsys):
 def test_every_command_has_help(name, capsys):
     assert run([name, "--help"]) == 0
     assert f"Usage: kafkalite {name}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-m", "kafkalite", "serve"],
+        ["-c", "from kafkalite import Broker; Broker().start()"],
+    ],
+)
+def test_python_without_assertions_is_refused_in_one_line(arguments, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-O", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    line = done.stderr.splitlines()[-1]
+    assert line.endswith(NEEDS_ASSERTIONS)
+    assert "-m" not in arguments or done.stderr == f"kafkalite: {NEEDS_ASSERTIONS}\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_version_is_told(capsys):

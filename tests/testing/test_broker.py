@@ -128,7 +128,7 @@ class TestLife:
 
         def wait():
             try:
-                broker.wait_stable("g", timeout=60)
+                broker.wait_stable("g", timeout_s=60)
             except RuntimeError as error:
                 raised.append(str(error))
 
@@ -181,7 +181,7 @@ class TestTopics:
         assert broker.topics() == []
         assert broker.requests("JoinGroup") == []
         with pytest.raises(TimeoutError, match=r"no coordinator yet|does not exist"):
-            broker.wait_stable("g", timeout=0.01)
+            broker.wait_stable("g", timeout_s=0.01)
 
     @pytest.mark.slow
     def test_consumer_that_lives_through_a_reset_joins_again(self, broker):
@@ -275,9 +275,9 @@ class TestWaiting:
             with pytest.raises(
                 TimeoutError, match=r"has not committed orders-0 up to 1 after 0.01 s"
             ):
-                broker.wait_committed("g", "orders", 0, offset=1, timeout=0.01)
+                broker.wait_committed("g", "orders", 0, offset=1, timeout_s=0.01)
             with pytest.raises(TimeoutError, match=r"orders-1 up to 4 .* committed: orders-1 at 3"):
-                broker.wait_committed("g", "orders", 1, offset=4, timeout=0.01)
+                broker.wait_committed("g", "orders", 1, offset=4, timeout_s=0.01)
 
     def test_group_is_described_when_it_does_something_else(self, broker):
         broker.create_topic("orders")
@@ -288,11 +288,11 @@ class TestWaiting:
                 match=r"no 2 members that read after 0.01 s: group 'g' is Stable in "
                 r"generation \d+; members: me \(orders-0\); committed: nothing",
             ):
-                broker.wait_assigned("g", 2, timeout=0.01)
+                broker.wait_assigned("g", 2, timeout_s=0.01)
             with pytest.raises(
                 TimeoutError, match=r"group 'other' (does not exist|has no coordinator)"
             ):
-                broker.wait_stable("other", timeout=0.01)
+                broker.wait_stable("other", timeout_s=0.01)
 
 
 class TestRequests:

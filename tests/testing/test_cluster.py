@@ -1,5 +1,7 @@
 """A cluster for tests: everything that can be done to its brokers, and what is waited for."""
 
+import signal
+
 import pytest
 
 from kafkalite.client.producer import Producer
@@ -169,6 +171,11 @@ def test_restart_of_a_running_broker_is_a_clean_one(cluster):
 
 
 class TestWithoutLinks:
+    def test_data_that_are_kept_are_those_of_processes_that_ended_cleanly(self, tmp_path):
+        with Cluster(1, links=False, data_dir=tmp_path) as cluster:
+            parts = [cluster.brokers[1].process, cluster.zookeeper.process]
+        assert all(part.poll() not in (None, -signal.SIGKILL) for part in parts)
+
     def test_zookeeper_of_somebody_else_is_used_and_left_running(self, tmp_path):
         with ZooKeeper() as zookeeper:
             address = f"{zookeeper.connect}/cluster"
