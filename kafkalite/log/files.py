@@ -128,7 +128,12 @@ class LogFiles:
 
     @property
     def log_end_position(self) -> LogPosition:
-        """The log end offset with its place on disk."""
+        """The log end offset with its place on disk.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, the log is offline and may have no segment at all.
+        """
+        self._check_online()
         active = self.segments.active
         return LogPosition(self.log_end_offset, active.base_offset, active.size)
 

@@ -494,15 +494,16 @@ class LogManager:
 
     def write_checkpoints(self, directory: LogDirectory, *, sync: bool = True) -> list[str]:
         """Do that for one directory. Raises OSError."""
-        logs = [log for tp, log in self._logs.items() if self._homes[tp] is directory]
+        # One that could not begin anew is offline too, and has no segment left.
+        logs = [log for log in self._logs_in(directory) if len(log.segments)]
         points = {log.topic_partition: log.recovery_point_to_write for log in logs}
         starts = {
             log.topic_partition: log.log_start_offset
             for log in logs
             if log.log_start_offset > log.segments.first.base_offset
         }
-        for tp in self.offline:  # what is known of them is kept for better days
-            if self._homes[tp] is directory:
+        for tp, home in self._homes.items():  # what is known of others is kept for better days
+            if home is directory and tp not in points:
                 points[tp] = directory.recovery_points().get(tp, 0)
                 if tp in directory.log_starts():
                     starts[tp] = directory.log_starts()[tp]

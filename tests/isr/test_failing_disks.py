@@ -4,14 +4,19 @@ Rule 185.
 """
 
 import errno
+from functools import partial
+from uuid import UUID
 
 import pytest
 import trio
 
+from kafkalite.isr.partition import IsolationLevel
 from kafkalite.isr.state import Committed
+from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode
 from tests.isr.replica_kit import TOPIC_ID, TP, ReplicaKit, refusal
 from tests.isr.replication_kit import Cluster
+from tests.log.log_kit import batch
 
 STORAGE = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -190,3 +195,27 @@ def test_logs_are_told_to_have_failed(kit):
     kit.members[1].disk.fail("append", error=errno.ENOSPC)
     refusal(kit.append, 1, "a")
     assert told == []
+
+
+def test_a_log_that_could_not_begin_anew_leaves_the_others_alone(kit):
+    """Its files are gone and it has no new one, be it for want of descriptors."""
+    kit.append(1, "a", "b")
+    kit.catch_up(1)
+    kit.catch_up(1)
+    member = kit.members[2]
+    other = member.logs.create(TopicPartition("other", 0), UUID(int=8), kit.config.log_config())
+    member.logs.write_all_checkpoints()
+    member.disk.fail("create", str(TP), error=errno.EMFILE, times=1)
+    assert refusal(kit[2].truncate_fully_and_start_at, 1) is STORAGE
+    assert kit[2].log.failure
+    for as_replica in (False, True):
+        read = partial(kit[2].read, 1, isolation=IsolationLevel.READ_UNCOMMITTED)
+        code = refusal(read, max_bytes=100, min_one_batch=True, as_replica=as_replica)
+        assert code is STORAGE
+    other.append_as_leader(batch("x"), leader_epoch=0, now_ms=kit.clock.wall_ms())
+    other.flush_now()
+    member.logs.write_all_checkpoints()
+    member.restart(kit.image)
+    assert member.logs.get(other.topic_partition).log_end_offset == 1
+    kit.catch_up(1, 2)
+    assert member.records == kit.members[1].records
