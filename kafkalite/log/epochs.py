@@ -76,13 +76,6 @@ class LeaderEpochs:
         epoch = self._entries[index - 1].epoch if index else leader_epoch
         return epoch, self._entries[index].start_offset
 
-    def start_offset_of(self, leader_epoch: int) -> int | None:
-        """Return where exactly this epoch began, None if it is not known."""
-        index = bisect_right(self._entries, leader_epoch, key=_epoch_of)
-        if index and self._entries[index - 1].epoch == leader_epoch:
-            return self._entries[index - 1].start_offset
-        return None
-
     def epoch_at(self, offset: int) -> int:
         """Return the epoch that the record at `offset` was written in, -1 if it is not known."""
         index = bisect_right(self._entries, offset, key=_start_of)

@@ -40,12 +40,6 @@ class TestEndOffset:
         assert epochs().end_offset_for(0, 0) == (-1, -1)
         assert epochs().latest == -1
 
-    def test_start_of_an_epoch(self):
-        known = epochs(*self.known)
-        assert known.start_offset_of(4) == 20
-        assert known.start_offset_of(5) is None
-        assert known.start_offset_of(1) is None
-
     @pytest.mark.parametrize(("offset", "epoch"), [(9, -1), (10, 2), (19, 2), (20, 4), (500, 7)])
     def test_epoch_of_an_offset(self, offset, epoch):
         assert epochs(*self.known).epoch_at(offset) == epoch
