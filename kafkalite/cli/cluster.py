@@ -121,7 +121,7 @@ class Layout:
     epilog=examples(
         "kafkalite cluster",
         "kafkalite cluster --brokers 5 --data-dir /var/tmp/cluster --restart",
-        "kafkalite cluster --listen 127.0.0.1:19092 --set min.insync.replicas=2",
+        "kafkalite cluster --listen 127.0.0.1:19092 --set num.partitions=3",
         "kafkalite cluster --zookeeper zk1:2181,zk2:2181,zk3:2181/kafka",
     )
 )
@@ -170,7 +170,8 @@ def cluster(
     """Run a replicated cluster on this machine until Ctrl-C or SIGTERM.
 
     A ZooKeeper and brokers 1 to N are started, each as a process of its own; everything is
-    replicated three times. When all brokers serve, one line is printed on standard output:
+    replicated three times, and min.insync.replicas is 2. When all brokers serve, one line is
+    printed on standard output:
 
     kafkalite ready: bootstrap=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094 zookeeper=... data=...
 
@@ -276,7 +277,7 @@ def _made(
 ) -> Cluster:
     made = Cluster(
         len(layout.ports),
-        config={**SETTINGS, **settings},
+        config={**SETTINGS, **_kept_by_two(len(layout.ports)), **settings},
         data_dir=data_dir,
         zookeeper=zookeeper,
         links=False,
@@ -287,6 +288,11 @@ def _made(
     if made.zookeeper is not None:
         made.zookeeper.port = layout.zookeeper_port
     return made
+
+
+def _kept_by_two(brokers: int) -> dict[str, str]:
+    """Return the setting by which what `acks=all` acknowledged outlives any one broker."""
+    return {"min.insync.replicas": str(min(2, brokers))}
 
 
 def _keep_ports(cluster: Cluster, layout: Layout) -> None:

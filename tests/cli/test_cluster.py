@@ -12,7 +12,14 @@ from pathlib import Path
 import click
 import pytest
 
-from kafkalite.cli.cluster import LAYOUT_FILE, Layout, Watch, _ending, _host_and_port
+from kafkalite.cli.cluster import (
+    LAYOUT_FILE,
+    Layout,
+    Watch,
+    _ending,
+    _host_and_port,
+    _kept_by_two,
+)
 from kafkalite.client import admin
 from kafkalite.client.cluster import Client
 from kafkalite.client.producer import Producer
@@ -175,6 +182,11 @@ class TestWatch:
             watch.look()
             self.now += 0.1
         assert broker.launched == 2
+
+
+@pytest.mark.parametrize(("brokers", "expected"), [(1, "1"), (2, "2"), (5, "2")])
+def test_two_brokers_have_what_was_acknowledged_where_there_are_two(brokers, expected):
+    assert _kept_by_two(brokers) == {"min.insync.replicas": expected}
 
 
 def test_ending_is_told_in_words():
@@ -343,3 +355,6 @@ class TestLife:
             with one.client() as client:
                 admin.create_topic(client, "wide")
                 assert len(client.topic("wide").partitions) == 7
+                settings = admin.describe_configs(client, admin.ResourceType.BROKER, "1")
+                told = {setting.name: setting.value for setting in settings}
+                assert told["min.insync.replicas"] == "1"

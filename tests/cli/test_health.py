@@ -25,5 +25,16 @@ def test_cluster_without_a_controller_is_not(controller, monkeypatch, capsys):
         brokers=[MetadataResponseBroker(node_id=1, host="h", port=1)], controller_id=controller
     )
     monkeypatch.setattr(Client, "fetch_metadata", lambda self, topics: answer)
-    assert run(["health"]) == 1
+    with Broker() as broker:
+        assert run(["health", "-b", broker.bootstrap]) == 1
     assert capsys.readouterr().err == "kafkalite: there is no controller; brokers: 1\n"
+
+
+def test_broker_that_is_not_of_its_cluster_is_not(monkeypatch, capsys):
+    others = [MetadataResponseBroker(node_id=number, host="h", port=1) for number in (2, 3)]
+    answer = MetadataResponse(brokers=others, controller_id=2)
+    monkeypatch.setattr(Client, "fetch_metadata", lambda self, topics: answer)
+    with Broker() as broker:
+        assert run(["health", "-b", broker.bootstrap]) == 1
+    said = capsys.readouterr().err
+    assert said == "kafkalite: this broker is not among those of its cluster: 2, 3\n"
