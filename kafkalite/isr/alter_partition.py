@@ -5,13 +5,17 @@ followers, and the checkpoint of high watermarks.
 """
 
 import logging
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import trio
 
+from kafkalite.isr.leader import FINAL_REFUSALS, RESETTING_REFUSALS
 from kafkalite.isr.leading import IsrAccepted
+from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.alter_partition import (
     ALTER_PARTITION,
@@ -39,10 +43,20 @@ RETRY_MS: Final = 50
 """Pause after an answer that leaves something to ask again; as Kafka's."""
 
 RETRY_MS_MAX: Final = 2_000
-"""The pause doubles up to this, should the controller be away for longer."""
+"""The pause doubles up to this, should the controller be away for longer, or go on refusing."""
 
 PROPOSALS_MAX: Final = 1_000
 """In one request: some 50 KB, which a controller decides upon and commits at once."""
+
+
+@dataclass(slots=True)
+class _Pause:
+    """A partition of which a change was refused: nothing is asked for it until `end_s`."""
+
+    end_s: float
+    """In trio's time."""
+    pause_ms: int
+    """How long it takes; twice that after the next refusal of its kind."""
 
 
 class IsrKeeper:
@@ -68,6 +82,7 @@ class IsrKeeper:
         self._config = config
         self._broker_epoch = broker_epoch
         self._wake = trio.Event()
+        self._pauses: dict[TopicPartition, _Pause] = {}
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         """Do all that is due until cancelled; then write the high watermarks once more."""
@@ -91,9 +106,11 @@ class IsrKeeper:
         """Send what there is, one request at a time: answers then come in the order of states."""
         pause_ms = RETRY_MS
         while True:
-            proposals = self._replicas.take_proposals()
+            held, end_s = self._held()
+            proposals = self._replicas.take_proposals(held)
             if not proposals:
-                await self._wake.wait()
+                with trio.move_on_at(end_s):
+                    await self._wake.wait()
                 self._wake = trio.Event()
                 continue
             is_done = True
@@ -106,8 +123,30 @@ class IsrKeeper:
             await trio.sleep(pause_ms / 1_000)
             pause_ms = min(2 * pause_ms, RETRY_MS_MAX)
 
+    def _held(self) -> tuple[set[TopicPartition], float]:
+        """Return the partitions for which nothing is asked now, and when that changes next."""
+        now_s = trio.current_time()
+        self._pauses = {
+            topic_partition: pause
+            for topic_partition, pause in self._pauses.items()
+            if now_s < pause.end_s + RETRY_MS_MAX / 1_000
+        }
+        held = {tp: pause.end_s for tp, pause in self._pauses.items() if now_s < pause.end_s}
+        return set(held), min(held.values(), default=math.inf)
+
+    def _on_refused(self, topic_partition: TopicPartition, error: ErrorCode) -> None:
+        """Let a partition pause where asking again at once would be refused again."""
+        if error in FINAL_REFUSALS:
+            return  # nothing is asked before there are other metadata
+        before = self._pauses.get(topic_partition)
+        pause_ms = RETRY_MS
+        if before is not None and error not in RESETTING_REFUSALS:
+            pause_ms = min(2 * before.pause_ms, RETRY_MS_MAX)
+        end_s = trio.current_time() + pause_ms / 1_000
+        self._pauses[topic_partition] = _Pause(end_s, pause_ms)
+
     async def _propose(self, proposals: "Proposals") -> bool:
-        """Ask for some changes, and pass on the answers; False if any is to be asked again."""
+        """Ask for some changes, and pass on the answers; False if the controller gave none."""
         try:
             response = await self._channel.request(
                 ALTER_PARTITION,
@@ -123,20 +162,22 @@ class IsrKeeper:
                 partition.on_isr_answer(proposal, error.code)
             return False
         results = _results(response)
-        is_done = True
         for partition, proposal in proposals:
             key = (partition.topic_id, partition.topic_partition.partition)
             answer = _answer(results.get(key))
+            name = partition.topic_partition
+            if isinstance(answer, ErrorCode):
+                self._on_refused(name, answer)
+            else:
+                self._pauses.pop(name, None)
             partition.on_isr_answer(proposal, answer)
             if isinstance(answer, ErrorCode):
-                name = partition.topic_partition
                 isr = [member.broker_id for member in proposal.isr]
                 if answer is ErrorCode.NEW_LEADER_ELECTED and self._replicas.broker_id not in isr:
                     logger.warning("%s cannot be written here, so another broker leads it", name)
                     continue
                 logger.info("%s: ISR %s was refused: %s", name, isr, answer.name)
-                is_done = False
-        return is_done
+        return True
 
     # --- In the course of time -------------------------------------------------------------------
 

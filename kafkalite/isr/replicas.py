@@ -1,7 +1,7 @@
 """The partitions that this broker holds, kept in step with the cluster's metadata."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -194,9 +194,16 @@ class ReplicaManager:
         self._proposal_listeners.append(listener)
         return lambda: self._proposal_listeners.remove(listener)
 
-    def take_proposals(self) -> "list[tuple[Partition | OfflineReplica, Proposal]]":
-        """Return the changes of ISRs that are to be asked of the controller, each once."""
-        proposing, self._proposing = self._proposing, {}
+    def take_proposals(
+        self, held: Container[TopicPartition] = ()
+    ) -> "list[tuple[Partition | OfflineReplica, Proposal]]":
+        """Return the changes of ISRs that are to be asked of the controller, each once.
+
+        Those of `held` partitions are left for another time.
+        """
+        proposing = {tp: each for tp, each in self._proposing.items() if tp not in held}
+        for topic_partition in proposing:
+            del self._proposing[topic_partition]
         taken = [(partition, partition.take_proposal()) for partition in proposing.values()]
         return [(partition, proposal) for partition, proposal in taken if proposal is not None]
 

@@ -1,14 +1,17 @@
 """Changes of ISRs on their way to the controller and back, and the clocks of replication."""
 
 from contextlib import asynccontextmanager
+from itertools import pairwise
+from uuid import UUID
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from kafkalite.isr.alter_partition import IsrKeeper
-from kafkalite.isr.state import Committed
+from kafkalite.isr.state import Committed, Member, Proposal
 from kafkalite.log.checkpoint import HIGH_WATERMARK_FILE
+from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.alter_partition import (
     ALTER_PARTITION,
@@ -43,7 +46,7 @@ class FakeController:
         for topic in message.topics:
             results = []
             for data in topic.partitions:
-                if answer is None:
+                if answer is None and topic.topic_id == TOPIC_ID:
                     isr = [member.broker_id for member in data.new_isr_with_epochs]
                     self.kit.change(isr=tuple(isr))
                 state = self.kit.state
@@ -59,6 +62,22 @@ class FakeController:
                 )
             topics.append(AlterPartitionTopicResult(topic_id=topic.topic_id, partitions=results))
         return AlterPartitionResponse(topics=topics)
+
+
+class OtherPartition:
+    """One more that asks for a change, once."""
+
+    topic_id = UUID(int=8)
+    topic_partition = TopicPartition("other", 0)
+
+    def __init__(self):
+        self.answers = []
+
+    def take_proposal(self):
+        return Proposal(leader_epoch=0, partition_epoch=0, isr=(Member(1, 77),))
+
+    def on_isr_answer(self, proposal, answer):
+        self.answers.append(answer)
 
 
 @pytest.fixture
@@ -134,6 +153,45 @@ async def test_refused_replica_is_proposed_anew_by_its_next_fetch(kit, autojump_
         await trio.sleep(1)
         assert kit[1].leader.state == Committed((1, 2, 3))
     assert len(controller.asked) == 2
+
+
+async def test_only_what_was_refused_pauses(kit, autojump_clock):
+    """Others are asked for at once, however often this one was refused."""
+    replicas = kit.members[1].replicas
+    other = OtherPartition()
+    async with keeping(kit, *[ErrorCode.UNKNOWN_SERVER_ERROR] * 5) as controller:
+        kit.fetch(3, 1)
+        await trio.sleep(0.8)
+        assert len(controller.asked) == 5
+        replicas._on_proposal(other)
+        await wait_all_tasks_blocked()
+        assert len(controller.asked) == 6
+        assert other.answers
+        await trio.sleep(1)
+        assert len(controller.asked) == 7
+    assert kit[1].leader.state == Committed((1, 2, 3))
+    assert kit.state.isr == (1, 2, 3)
+
+
+async def test_ineligible_replica_is_not_asked_for_at_each_fetch(kit, autojump_clock):
+    async with keeping(kit, *[ErrorCode.INELIGIBLE_REPLICA] * 100) as controller:
+        for _ in range(100):
+            kit.fetch(3, 1)
+            await trio.sleep(0.005)
+        assert 9 <= len(controller.asked) <= 11
+        pauses = [b[0] - a[0] for a, b in pairwise(controller.asked)]
+        assert max(pauses) < 0.06
+
+
+async def test_final_refusal_makes_nothing_pause(kit, autojump_clock):
+    async with keeping(kit, ErrorCode.INVALID_UPDATE_VERSION) as controller:
+        kit.fetch(3, 1)
+        await wait_all_tasks_blocked()
+        kit.change(isr=(1, 2))
+        kit.fetch(3, 1)
+        await wait_all_tasks_blocked()
+        assert [at for at, _ in controller.asked] == [0, 0]
+    assert kit[1].leader.state == Committed((1, 2, 3))
 
 
 async def test_one_request_at_a_time(kit, autojump_clock):
