@@ -150,7 +150,7 @@ class MetadataStore(Protocol):
         Raises:
             OutcomeUnknown: perhaps committed. Load before the next commit.
             KafkaError: nothing was committed: NOT_CONTROLLER if another broker took over,
-                KAFKA_STORAGE_ERROR.
+                KAFKA_STORAGE_ERROR, INVALID_REQUEST if it is too much for the store.
         """
         ...
 

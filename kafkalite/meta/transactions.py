@@ -32,9 +32,13 @@ from kafkalite.meta.znodes import (
     topic_data,
     topic_path,
 )
+from kafkalite.wire.errors import ErrorCode, KafkaError
 
 PART_BYTES_MAX: Final = 700_000
 """Estimated size of a transaction; ZooKeeper takes no more than 1 MiB (jute.maxbuffer)."""
+
+REQUEST_BYTES_MAX: Final = 1_000_000
+"""Real size of a transaction; one setting alone can be more than what fits."""
 
 _NODE_BYTES: Final = 80
 """What a request to create a node has besides path and data: header, lengths, access control."""
@@ -144,6 +148,21 @@ def _estimated_size(change: Change, image: Image) -> int:
             return 1_000 + count * 2 * (len(name) + _NODE_BYTES)
         case _:
             return 1_000 + 3 * len(str(to_json(change)))
+
+
+def check_size(nodes: Iterable[tuple[str, bytes]]) -> None:
+    """Refuse a transaction with these paths and data that ZooKeeper would not take.
+
+    It would close the connection, which says nothing, and the controller would try for ever.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    size = sum(len(path) + len(data) + _NODE_BYTES for path, data in nodes)
+    if size > REQUEST_BYTES_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"{size} bytes at once are too much for ZooKeeper"
+        )
 
 
 def operations(

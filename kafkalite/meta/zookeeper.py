@@ -51,7 +51,7 @@ from kafkalite.meta.store import (
     Stored,
     StoreEvent,
 )
-from kafkalite.meta.transactions import Create, Set, operations, parts_of
+from kafkalite.meta.transactions import Create, Set, check_size, operations, parts_of
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -386,6 +386,7 @@ class ZookeeperStore:
                     transaction.set_data(path, data, version)
                 case _:
                     transaction.delete(operation.path)
+        check_size((each.path, getattr(each, "data", b"")) for each in transaction.operations)
         try:
             results = await self._one(transaction.commit_async())
         except KafkaError as error:

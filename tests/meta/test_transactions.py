@@ -17,8 +17,8 @@ from kafkalite.meta.changes import (
 from kafkalite.meta.controller import decide
 from kafkalite.meta.events import RegisterBroker
 from kafkalite.meta.image import Image, PartitionImage
-from kafkalite.meta.transactions import Create, Delete, Set, operations, parts_of
-from kafkalite.wire.errors import KafkaError
+from kafkalite.meta.transactions import Create, Delete, Set, check_size, operations, parts_of
+from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.meta.meta_kit import ENDPOINTS, events, image, rules, topic_id
 
 
@@ -135,3 +135,10 @@ def test_a_state_that_changes_without_a_new_epoch_is_a_bug():
     )
     with pytest.raises(AssertionError):
         operations(before, before.apply([change]), [change], controller_epoch=1)
+
+
+def test_what_zookeeper_would_not_take_is_refused():
+    check_size([("/a", b"x" * 500_000), ("/b", b"x" * 499_000)])
+    with pytest.raises(KafkaError, match="are too much for ZooKeeper") as caught:
+        check_size([("/a", b"x" * 500_000), ("/b", b"x" * 500_000)])
+    assert caught.value.code is ErrorCode.INVALID_REQUEST

@@ -478,6 +478,25 @@ def test_a_commit_that_is_too_long_is_made_in_parts(zookeeper):
     trio.run(main)
 
 
+def test_a_setting_that_zookeeper_cannot_take_is_refused(zookeeper):
+    """It would close the connection, and the controller could decide nothing for a while."""
+
+    replicas = ",".join(f"{index}:1" for index in range(100_000))
+    throttle = ("follower.replication.throttled.replicas", Operation.SET, replicas)
+    alter = IncrementalAlterConfigs(resource_type=2, resource_name="a", operations=[throttle])
+
+    async def main():
+        async with nodes_on(zookeeper, 1) as (node,):
+            await node.runner.submit(create("a", 1))
+            with pytest.raises(KafkaError, match="bytes at once are too much for Zoo") as caught:
+                await node.runner.submit(alter)
+            assert caught.value.code is ErrorCode.INVALID_REQUEST
+            # The connection is still there, and nothing is unclear.
+            await node.runner.submit(create("b", 2))
+
+    trio.run(main)
+
+
 def test_a_note_of_a_deleted_topic_does_not_harm_its_successor(zookeeper):
     """Its controller died before it removed the note, which was the last of the topic."""
 
