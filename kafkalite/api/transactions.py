@@ -2,8 +2,9 @@
 
 InitProducerId 0-5 with a transactional id. v3: a producer that goes on (KIP-360). v4:
 PRODUCER_FENCED. v5: transactions of the second protocol.
-AddPartitionsToTxn 0-5. v2: PRODUCER_FENCED. v3: flexible. v4: several transactions, verification,
-sent by brokers. v5: TRANSACTION_ABORTABLE.
+AddPartitionsToTxn 0-5. v2: PRODUCER_FENCED. v3: flexible. v4: several transactions, verification;
+only brokers send it, so a cluster refuses it on listeners that are not theirs. v5:
+TRANSACTION_ABORTABLE.
 AddOffsetsToTxn 0-4. v2: PRODUCER_FENCED. v3: flexible. v4: TRANSACTION_ABORTABLE.
 EndTxn 0-5. v2: PRODUCER_FENCED. v3: flexible. v4: TRANSACTION_ABORTABLE. v5: second protocol.
 
@@ -156,7 +157,21 @@ def _initialised(producer: ProducerIdentity) -> InitProducerIdResponse:
 
 
 def add_partitions(request: AddPartitionsToTxnRequest, context: RequestContext) -> Any:
-    """Add or verify partitions, for each transaction by itself."""
+    """Add or verify partitions, for each transaction by itself.
+
+    Raises:
+        KafkaError: CLUSTER_AUTHORIZATION_FAILED, a client of a cluster asks what brokers ask.
+    """
+    if (
+        context.api_version >= FIRST_ADD_WITH_SEVERAL_TRANSACTIONS
+        and not context.is_inter_broker
+        and context.services.config.optional_str("zookeeper.connect") is not None
+    ):
+        raise KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"ADD_PARTITIONS_TO_TXN v{context.api_version} is for brokers, which do not come in by "
+            f"{context.listener} (inter.broker.listener.name)",
+        )
     return ask_each(
         _transactions_of(request, context),
         lambda transaction: _add(transaction, context),
@@ -168,7 +183,9 @@ def add_partitions(request: AddPartitionsToTxnRequest, context: RequestContext) 
 def refuse_add_partitions(
     request: AddPartitionsToTxnRequest, error: KafkaError, context: RequestContext
 ) -> AddPartitionsToTxnResponse:
-    """Answer the error for each partition."""
+    """Answer the error for each partition; brokers are told of all at once, as by Kafka."""
+    if context.api_version >= FIRST_ADD_WITH_SEVERAL_TRANSACTIONS:
+        return AddPartitionsToTxnResponse(error_code=error.code)
     results = [_not_added(t, error, context) for t in _transactions_of(request, context)]
     return _added_response(results, context)
 

@@ -3,6 +3,9 @@
 Sent by transaction coordinators to partition leaders, and by `kafka-transactions abort` to end a
 transaction that nobody coordinates any more. v2: the protocol that the transaction was written by
 (KIP-1228).
+
+Served on every listener, unlike what else brokers ask of each other: the tool comes in by that of
+clients, and there are no ACLs to tell it from others.
 """
 
 from dataclasses import dataclass

@@ -303,6 +303,24 @@ class TestAddPartitions:
         assert codes == {ID: {("out", 0): OK, ("out", 1): ErrorCode.TRANSACTION_ABORTABLE}}
         assert [*transaction(broker).partitions] == [("out", 0)]
 
+    @pytest.mark.parametrize("version", [4, 5])
+    def test_clients_of_a_cluster_are_refused_what_brokers_ask(self, version):
+        broker = InProcessBroker(config={"zookeeper.connect": "elsewhere:2181"})
+        init(broker)
+        broker.context.is_inter_broker = False
+        request = AddPartitionsToTxnRequest(
+            transactions=[AddPartitionsToTxnTransaction(transactional_id=ID)]
+        )
+        answer = broker.ask("ADD_PARTITIONS_TO_TXN", version, request)
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert add_old(broker, 3, (1000, 0), [("out", 0)]) == {("out", 0): OK}
+
+    def test_broker_that_is_alone_refuses_nobody(self, broker):
+        init(broker)
+        broker.context.is_inter_broker = False
+        codes = add_new(broker, 5, (ID, (1000, 0), False, [("out", 0)]))
+        assert codes == {ID: {("out", 0): OK}}
+
 
 class TestAddOffsets:
     @pytest.mark.parametrize("version", range(5))
