@@ -41,7 +41,7 @@ def one(kit, kind, name, key, **options):
 
 
 def test_a_topic_tells_all_its_settings(kit):
-    """Rules 33 and 223; client need S2."""
+    """Rules 33 and 223."""
     (result,) = describe(kit, resource(TOPIC, "a"))
     assert len(result.configs) == 33
     assert (result.resource_type, result.resource_name) == (TOPIC, "a")
