@@ -17,6 +17,8 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 NO_EPOCH = -1
 
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
 
 def register_broker(event: RegisterBroker, image: Image, rules: Rules) -> list[Change]:
     """A broker that comes back begins a new reign of what it leads (rules 180, 197).
@@ -145,7 +147,7 @@ def check_epoch(
 
 def is_unclean(topic: TopicImage, rules: Rules) -> bool:
     """Say whether a replica that lacks records may lead where no other can (rule 178)."""
-    own = topic.configs.get("unclean.leader.election.enable")
+    own = topic.configs.get(UNCLEAN_ELECTION)
     if own is None:
         return rules.topic_defaults.unclean_leader_election_enable
     return own.strip().lower() == "true"

@@ -10,7 +10,6 @@ from kafkalite.meta.adoption import adopt_topic
 from kafkalite.meta.alter_configs import alter_configs, check_topic_configs, replace_configs
 from kafkalite.meta.brokers import check_epoch, register_broker, shut_down, unregister_broker
 from kafkalite.meta.changes import (
-    TOPIC_RESOURCE,
     Change,
     ConfigsChanged,
     PartitionsAdded,
@@ -100,9 +99,9 @@ def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
 
 
 def _with_elections(changes: list[Change], image: Image) -> list[Change]:
-    """Add what it means that a topic without leaders may have them uncleanly now (rule 178)."""
+    """Add what it means that topics without leaders may have them uncleanly now (rule 178)."""
     for change in tuple(changes):
-        if isinstance(change, ConfigsChanged) and change.resource_type == TOPIC_RESOURCE:
+        if isinstance(change, ConfigsChanged):
             changes += elect_if_unclean(change, image)
     return changes
 

@@ -2,11 +2,17 @@
 
 from dataclasses import replace
 
-from kafkalite.meta.brokers import check_epoch
-from kafkalite.meta.changes import Change, ConfigsChanged, changed
+from kafkalite.meta.brokers import UNCLEAN_ELECTION, check_epoch
+from kafkalite.meta.changes import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    Change,
+    ConfigsChanged,
+    changed,
+)
 from kafkalite.meta.election import elect_for_shutdown, elect_offline, elect_preferred
 from kafkalite.meta.events import AlterPartition, ElectLeader, RebalanceLeaders
-from kafkalite.meta.image import NO_LEADER, Image, PartitionImage, TopicImage
+from kafkalite.meta.image import NO_LEADER, ConfigResource, Image, PartitionImage, TopicImage
 from kafkalite.meta.reassign import complete
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -94,19 +100,26 @@ def elect_leader(event: ElectLeader, image: Image) -> list[Change]:
 
 
 def elect_if_unclean(change: ConfigsChanged, image: Image) -> list[Change]:
-    """Elect leaders where none is, if a topic's changed settings allow replicas that lack records.
+    """Elect leaders where none is, if changed settings allow replicas that lack records.
 
-    Somebody sets `unclean.leader.election.enable` to have the partitions back, and would wait for
-    the next broker that comes otherwise.
+    Somebody sets `unclean.leader.election.enable`, of a topic or of all that have no such setting
+    of their own, to have the partitions back, and would wait for the next broker that comes
+    otherwise.
     """
-    if change.values.get("unclean.leader.election.enable", "").strip().lower() != "true":
+    if change.values.get(UNCLEAN_ELECTION, "").strip().lower() != "true":
         return []
-    topic = image.topics[change.resource_name]
+    if change.resource_type == TOPIC_RESOURCE:
+        topics = [image.topics[change.resource_name]]
+    elif change.resource == ConfigResource(BROKER_RESOURCE, ""):
+        topics = [each for each in image.topics.values() if UNCLEAN_ELECTION not in each.configs]
+    else:
+        return []
     eligible = image.eligible_brokers()
     changes: list[Change] = []
-    for index, state in enumerate(topic.partitions):
-        if state.leader == NO_LEADER:
-            changes += changed(topic, index, elect_offline(state, eligible, unclean=True))
+    for topic in topics:
+        for index, state in enumerate(topic.partitions):
+            if state.leader == NO_LEADER:
+                changes += changed(topic, index, elect_offline(state, eligible, unclean=True))
     return changes
 
 

@@ -98,6 +98,7 @@ class MetadataRunner:
         self._own_epoch: int | None = None
         self._broker_epoch = -1
         self._suspended = False
+        self._is_leaving = False
         # Whether the store may have commits that the image lacks and no event will tell of.
         self._behind = False
         self._session = 0
@@ -209,6 +210,10 @@ class MetadataRunner:
     def close(self) -> None:
         """Close the store."""
         self._store.close()
+
+    def leave(self) -> None:
+        """Register no more and become controller no more: this broker is about to stop."""
+        self._is_leaving = True
 
     # --- Changes ---------------------------------------------------------------------------------
 
@@ -357,6 +362,7 @@ class MetadataRunner:
         return (
             self._own_epoch is None
             and not self._suspended
+            and not self._is_leaving
             and self._broker_epoch >= 0
             and self._image.controller_id in (-1, self._broker_id)
         )
@@ -365,7 +371,7 @@ class MetadataRunner:
     def is_registration_due(self) -> bool:
         """Whether what the cluster was told of this broker does not hold any more."""
         known = self._image.brokers.get(self._broker_id)
-        if not self._bound_ports or self._suspended:
+        if not self._bound_ports or self._suspended or self._is_leaving:
             return False
         return self._broker_epoch < 0 or (
             known is not None

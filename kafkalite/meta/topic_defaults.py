@@ -21,7 +21,7 @@ def default_topic(
         name: of the topic.
         config: of this broker.
         topic_id: a new one.
-        broker_count: brokers there are now; internal topics may have no more replicas.
+        broker_count: brokers there are now.
     """
     partitions, replication_factor = {
         CONSUMER_OFFSETS_TOPIC: (
@@ -69,4 +69,9 @@ def internal_configs(name: str, config: BrokerConfig, *, replicas: int) -> dict[
 
 
 def _fits_brokers(config: BrokerConfig) -> bool:
-    return config.bool("kafkalite.internal.topics.fit.brokers")
+    """Whether internal topics make do with the brokers there are.
+
+    Not in a cluster: it has too few only for a moment, and what is made then stays so.
+    """
+    is_alone = config.optional_str("zookeeper.connect") is None
+    return is_alone and config.bool("kafkalite.internal.topics.fit.brokers")

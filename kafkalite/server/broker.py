@@ -281,6 +281,7 @@ class Broker:
         request = ControlledShutdownRequest(
             broker_id=self.config.node_id, broker_epoch=metadata.broker_epoch
         )
+        metadata.leave()
         for trial in range(HAND_OVER_TRIALS):
             try:
                 answer = await cluster.controller.request(

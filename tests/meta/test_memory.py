@@ -244,6 +244,24 @@ def test_a_session_that_survives_costs_nothing():
     cluster(2, check)
 
 
+def test_who_is_leaving_does_not_come_back_nor_reign():
+    """Its session may end behind its back while others take over what it leads."""
+
+    async def check(nodes, ensemble):
+        nodes[1].runner.leave()
+        nodes[1].store.cut_off()
+        await settle()
+        nodes[1].store.reconnect()
+        await settle()
+        assert nodes[1].runner.broker_epoch == -1
+        assert set(nodes[0].image.brokers) == {1}
+        nodes[0].store.cut_off()
+        await settle()
+        assert not nodes[1].runner.is_controller
+
+    cluster(2, check)
+
+
 def test_another_controller_fences_the_one_before():
     """Rule 188: it has not heard of its end yet."""
 

@@ -203,6 +203,30 @@ class TestUncleanSetting:
         )
         assert only(after(event, before)).leader == 3
 
+    @pytest.mark.parametrize(
+        ("resource_name", "own", "leader"),
+        [("", None, 3), ("", "false", NO_LEADER), ("3", None, NO_LEADER)],
+    )
+    def test_default_of_the_cluster_is_for_topics_that_say_nothing(
+        self, resource_name, own, leader
+    ):
+        before = with_partitions(self.WAITING, brokers=(3,))
+        if own is not None:
+            configs = {"unclean.leader.election.enable": own}
+            topic = replace(before.topics["a"], configs=configs)
+            before = replace(before, topics={"a": topic})
+        event = IncrementalAlterConfigs(
+            resource_type=4,
+            resource_name=resource_name,
+            operations=[("unclean.leader.election.enable", 0, "true")],
+        )
+        try:
+            state = only(after(event, before))
+        except KafkaError:  # a setting of the whole cluster only
+            assert resource_name
+        else:
+            assert state.leader == leader
+
     def test_nothing_happens_where_it_is_not_allowed_or_not_needed(self):
         waiting = with_partitions(self.WAITING, brokers=(3,))
         assert only(self.set("false", waiting)) == self.WAITING

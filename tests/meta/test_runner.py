@@ -271,7 +271,7 @@ class TestEnsureTopic:
         assert list(kit.image.topics) == ["a", "b"]
         assert kit.image.version == version + 1
 
-    def test_internal_topics_fit_one_broker_in_dev(self, kit):
+    def test_internal_topics_fit_a_lone_broker_in_dev(self, kit):
         """USERS 8 and 9; rule 21."""
         offsets = self.ensure(kit, "__consumer_offsets")
         assert len(offsets.partitions) == 50
@@ -290,8 +290,12 @@ class TestEnsureTopic:
             "unclean.leader.election.enable": "false",
         }
 
-    def test_profile_kafka_keeps_kafkas_replication(self):
-        kit = Kit(profile="kafka")
+    @pytest.mark.parametrize(
+        "settings", [{"profile": "kafka"}, {"zookeeper_connect": "127.0.0.1:1"}], ids=str
+    )
+    def test_profile_kafka_and_clusters_keep_kafkas_replication(self, settings):
+        """In a cluster there may be too few brokers for a moment, and the topic stays as it is."""
+        kit = Kit(**settings)
         kit.register()
         with pytest.raises(KafkaError) as caught:
             self.ensure(kit, "__consumer_offsets")
