@@ -17,7 +17,7 @@ def test_a_lone_broker_needs_no_setting_at_all() -> None:
     config = load_config()
     assert config.profile == "dev"
     assert config.node_id == 1
-    assert config.log_dirs == ("/tmp/kafkalite-logs",)
+    assert config.log_dirs == ("kafkalite-data",)
     assert [(x.name, x.host, x.port) for x in config.listeners] == [
         ("PLAINTEXT", "127.0.0.1", 9092)
     ]

@@ -12,9 +12,8 @@ from typing import Final, NoReturn
 
 import click
 
-from kafkalite.cli.options import pairs
 from kafkalite.cli.output import examples
-from kafkalite.client.cluster import parse_address
+from kafkalite.cli.parameters import LOOPBACK, listen_address, make_data_folder, pairs
 from kafkalite.client.errors import ClientError
 from kafkalite.testing.broker_process import BrokerProcess
 from kafkalite.testing.cluster import Cluster
@@ -22,7 +21,6 @@ from kafkalite.testing.processes import ProcessError, unused_port
 from kafkalite.testing.zookeeper import ZooKeeper
 
 DEFAULT_DATA_DIR: Final = "kafkalite-cluster"
-DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
 DEFAULT_BROKERS: Final = 3
 
@@ -55,7 +53,7 @@ class Layout:
         zookeeper_port: of its own ZooKeeper; 0 if it has none.
     """
 
-    host: str = DEFAULT_HOST
+    host: str = LOOPBACK
     ports: list[tuple[int, int]] = field(default_factory=list)
     zookeeper_port: int = 0
 
@@ -87,7 +85,7 @@ class Layout:
         scratch.write_text(json.dumps(asdict(self)) + "\n")
         os.replace(scratch, data_dir / LAYOUT_FILE)
 
-    def place(self, brokers: int | None, listen: str | None) -> None:
+    def place(self, brokers: int | None, listen: tuple[str, int] | None) -> None:
         """Choose ports for brokers that have none yet, and for all where `listen` says so.
 
         Raises:
@@ -100,7 +98,7 @@ class Layout:
                 "move their partitions away first, or use another --data-dir"
             )
         if listen is not None:
-            self.host, first = _host_and_port(listen)
+            self.host, first = listen
         elif self.ports:
             first = self.ports[0][0]
         else:
@@ -142,6 +140,7 @@ class Layout:
 @click.option(
     "--listen",
     metavar="HOST:PORT",
+    callback=listen_address,
     help="Where the first broker accepts clients; the others take the ports that follow. Port 0 "
     "takes any free ones.  [default: 127.0.0.1:9092, or as before]",
 )
@@ -162,7 +161,7 @@ class Layout:
 def cluster(
     brokers: int | None,
     data_dir: Path,
-    listen: str | None,
+    listen: tuple[str, int] | None,
     zookeeper: str | None,
     settings: dict[str, str],
     restart: bool,
@@ -180,7 +179,7 @@ def cluster(
     """
     signal.signal(signal.SIGTERM, _ask_to_stop)
     signal.signal(signal.SIGINT, _ask_to_stop)
-    _prepare(data_dir)
+    make_data_folder(data_dir)
     layout = Layout.load(data_dir)
     layout.place(brokers, listen)
     try:
@@ -301,13 +300,6 @@ def _keep_ports(cluster: Cluster, layout: Layout) -> None:
     layout.save(cluster.data_dir)
 
 
-def _prepare(data_dir: Path) -> None:
-    data_dir.mkdir(parents=True, exist_ok=True)
-    ignore = data_dir / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("# Made by kafkalite.\n*\n")
-
-
 def _ready_line(cluster: Cluster) -> str:
     where = f"bootstrap={cluster.bootstrap} zookeeper={cluster.zookeeper_address}"
     return f"kafkalite ready: {where} data={cluster.data_dir}"
@@ -339,17 +331,6 @@ def _ending(code: int) -> str:
         return f"was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"was ended by signal {-code}"
-
-
-def _host_and_port(listen: str) -> tuple[str, int]:
-    if listen.isdigit():
-        listen = f"{DEFAULT_HOST}:{listen}"
-    if listen.endswith(":0"):  # which is no address to connect to
-        return parse_address(f"{listen}9")[0], 0
-    try:
-        return parse_address(listen)
-    except ClientError as error:
-        raise click.BadParameter(str(error), param_hint="'--listen'") from None
 
 
 def _ask_to_stop(number: int, frame: FrameType | None) -> NoReturn:

@@ -5,8 +5,9 @@ from typing import Final
 
 import click
 
-from kafkalite.cli.options import json_option, pairs, with_cluster
+from kafkalite.cli.options import json_option, with_cluster
 from kafkalite.cli.output import examples, print_json, print_table
+from kafkalite.cli.parameters import pairs
 from kafkalite.client import admin
 from kafkalite.client.admin import ConfigChange, ConfigOperation, ConfigSource, ResourceType
 from kafkalite.client.cluster import Client

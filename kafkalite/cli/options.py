@@ -1,4 +1,4 @@
-"""What several commands have in common: how the cluster is reached, and NAME=VALUE pairs."""
+"""What commands that talk to a cluster have in common."""
 
 import functools
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import click
 
+from kafkalite.cli.parameters import bootstrap_option
 from kafkalite.client.cluster import Client
 
 Parameters = ParamSpec("Parameters")
@@ -19,18 +20,7 @@ def with_cluster(
 ) -> Callable[..., Result]:
     """Give a command the options that name a cluster, and a `Client` of it as first argument."""
 
-    @click.option(
-        "-b",
-        "--bootstrap",
-        "--bootstrap-server",
-        "bootstrap",
-        default="127.0.0.1:9092",
-        show_default=True,
-        envvar="KAFKALITE_BOOTSTRAP",
-        show_envvar=True,
-        metavar="HOST:PORT",
-        help="A broker of the cluster, or several with commas.",
-    )
+    @bootstrap_option
     @click.option(
         "--timeout",
         "timeout_s",
@@ -56,19 +46,6 @@ def json_option(command: Callable[..., Result]) -> Callable[..., Result]:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(
         command
     )
-
-
-def pairs(
-    _context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, str]:
-    """Turn the values of a repeated NAME=VALUE option into a dict; a click callback."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param=parameter)
-        found[name.strip()] = value.strip()
-    return found
 
 
 def partition_list(

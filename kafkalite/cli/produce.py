@@ -10,8 +10,9 @@ from typing import Final
 
 import click
 
-from kafkalite.cli.options import pairs, with_cluster
+from kafkalite.cli.options import with_cluster
 from kafkalite.cli.output import Progress, examples, plural, progress
+from kafkalite.cli.parameters import pairs
 from kafkalite.cli.rendering import NewRecord, parse_json
 from kafkalite.client.cluster import Client
 from kafkalite.client.producer import Producer

@@ -6,12 +6,12 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Final
 
 import click
 import trio
 
 from kafkalite.cli.output import examples
+from kafkalite.cli.parameters import listen_address, make_data_folder, pairs
 from kafkalite.config import BrokerConfig, KafkaliteConfigError, load_config
 from kafkalite.log.manager import LogDirectoryError
 from kafkalite.meta.store import MetadataStoreError
@@ -19,11 +19,6 @@ from kafkalite.server.broker import Broker
 from kafkalite.server.listeners import BindError
 
 logger = logging.getLogger("kafkalite.cli")
-
-DEFAULT_DATA_DIR: Final = "kafkalite-data"
-"""In the current directory: each project has its own topics, and sees where they are."""
-
-DEFAULT_HOST: Final = "127.0.0.1"
 
 
 @click.command(
@@ -37,6 +32,7 @@ DEFAULT_HOST: Final = "127.0.0.1"
 @click.option(
     "--listen",
     metavar="HOST:PORT",
+    callback=listen_address,
     help="Where to accept clients; port 0 takes any free one.  [default: 127.0.0.1:9092]",
 )
 @click.option(
@@ -55,16 +51,17 @@ DEFAULT_HOST: Final = "127.0.0.1"
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
+    callback=pairs,
     help="A setting by Kafka's name, such as log.retention.hours=1; may be repeated.",
 )
 @click.option("--force", is_flag=True, help="Let --profile test use a data directory that exists.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; -vv logs everything.")
 def serve(
     properties: Path | None,
-    listen: str | None,
+    listen: tuple[str, int] | None,
     data_dir: str | None,
     profile: str | None,
-    settings: tuple[str, ...],
+    settings: dict[str, str],
     force: bool,
     verbose: int,
 ) -> None:
@@ -111,34 +108,32 @@ async def _stop_on_signal(signals: AsyncIterator[int], broker: trio.CancelScope)
 
 
 def _overrides(
-    *, listen: str | None, data_dir: str | None, profile: str | None, settings: tuple[str, ...]
+    *,
+    listen: tuple[str, int] | None,
+    data_dir: str | None,
+    profile: str | None,
+    settings: dict[str, str],
 ) -> dict[str, str]:
     """Return what the options say, by the names of settings."""
-    overrides: dict[str, str] = {}
-    for text in settings:
-        name, equals, value = text.partition("=")
-        if not name.strip() or not equals:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="'--set'")
-        overrides[name.strip()] = value.strip()
+    overrides = dict(settings)
     if profile is not None:
         overrides["kafkalite.profile"] = profile
     if data_dir is not None:
         overrides["log.dirs"] = data_dir
     if listen is not None:
-        address = f"{DEFAULT_HOST}:{listen}" if listen.isdigit() else listen
-        overrides["listeners"] = f"PLAINTEXT://{address}"
+        host, port = listen
+        overrides["listeners"] = f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}"
     return overrides
 
 
 def _configured(properties: Path | None, overrides: dict[str, str], *, force: bool) -> BrokerConfig:
-    """Load the settings, and see to the data directory: profile test has none by default."""
+    """Load the settings, and see to the data directory."""
     config = load_config(properties, environment=os.environ, overrides=overrides)
     if config.profile == "test" and not force:
         _refuse_existing(config)
     elif config.profile == "dev" and not config.static.keys() & {"log.dirs", "log.dir"}:
-        _prepare_default_data_dir()
-        overrides["log.dirs"] = DEFAULT_DATA_DIR
-        config = load_config(properties, environment=os.environ, overrides=overrides)
+        for path in config.log_dirs:
+            make_data_folder(Path(path))
     return config
 
 
@@ -149,15 +144,6 @@ def _refuse_existing(config: BrokerConfig) -> None:
                 f"{path} holds data, which profile test would not keep safe: "
                 "use another profile, or --force"
             )
-
-
-def _prepare_default_data_dir() -> None:
-    """Make the data directory invisible to git: it lies in the user's own project."""
-    folder = Path(DEFAULT_DATA_DIR)
-    folder.mkdir(exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("# Made by kafkalite.\n*\n")
 
 
 def _raise_plainly(group: BaseExceptionGroup[BaseException]) -> None:

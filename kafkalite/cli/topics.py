@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import click
 
-from kafkalite.cli.options import json_option, pairs, with_cluster
+from kafkalite.cli.options import json_option, with_cluster
 from kafkalite.cli.output import examples, plural, print_json, print_table
+from kafkalite.cli.parameters import pairs
 from kafkalite.cli.positions import FORMS, Position, position_option
 from kafkalite.client import admin
 from kafkalite.client.cluster import Client

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafkalite.cli.parameters import bootstrap_option, pairs
 from kafkalite.pipeline.archive import PERIODS, ArchiveJob, ArchiveProgress
 from kafkalite.pipeline.archive import archive as run_archive
 from kafkalite.pipeline.audit import AuditJob, PartitionAudit
@@ -24,29 +25,10 @@ if TYPE_CHECKING:
 _Command = Callable[..., None]
 
 
-def _pairs(
-    _context: click.Context, option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, str]:
-    """Turn repeated NAME=VALUE texts into a dict."""
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param=option)
-        pairs[name] = value
-    return pairs
-
-
 def _common(command: _Command) -> _Command:
     """Add the options that every job has."""
     options = (
-        click.option(
-            "--bootstrap",
-            default="127.0.0.1:9092",
-            show_default=True,
-            metavar="HOST:PORT",
-            help="A broker of the cluster, or several with commas.",
-        ),
+        bootstrap_option,
         click.option(
             "--master",
             default="local[*]",
@@ -57,7 +39,7 @@ def _common(command: _Command) -> _Command:
             "--spark-conf",
             "spark_settings",
             multiple=True,
-            callback=_pairs,
+            callback=pairs,
             metavar="NAME=VALUE",
             help="A setting of Spark, such as spark.executor.memory=2g. Repeatable.",
         ),
@@ -72,7 +54,7 @@ def _kafka_option(language: str) -> Callable[[_Command], _Command]:
         "--kafka-option",
         "kafka_options",
         multiple=True,
-        callback=_pairs,
+        callback=pairs,
         metavar="NAME=VALUE",
         help=f"A setting of the {language}, such as security.protocol=SASL_SSL. Repeatable.",
     )
@@ -191,7 +173,7 @@ def archive(
     "--header",
     "headers",
     multiple=True,
-    callback=_pairs,
+    callback=pairs,
     metavar="NAME=EXPR",
     help="A header of a record. Repeatable.",
 )
@@ -218,7 +200,7 @@ def archive(
     "--topic-config",
     "topic_settings",
     multiple=True,
-    callback=_pairs,
+    callback=pairs,
     metavar="NAME=VALUE",
     help="A setting of a topic that is created (records with --time are kept for ever).",
 )

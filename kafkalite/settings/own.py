@@ -18,7 +18,7 @@ _DEV = {
     "group.initial.rebalance.delay.ms": "0",
     "kafkalite.internal.topics.fit.brokers": "true",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
-    "log.dir": "/tmp/kafkalite-logs",
+    "log.dir": "kafkalite-data",
 }
 
 PROFILES: dict[str, dict[str, str]] = {
@@ -37,7 +37,8 @@ PROFILES: dict[str, dict[str, str]] = {
 }
 """Defaults that differ from Apache Kafka's, by profile.
 
-dev: for a person at a machine; no waiting for more members before a group starts, loopback only.
+dev: for a person at a machine; no waiting for more members before a group starts, loopback only,
+data in the current directory.
 test: for the life of a test; any free port, a temporary directory (`log.dir` empty), nothing
 forced to disk, small internal topics, members gone as soon as their connection is.
 kafka: Apache Kafka's own.

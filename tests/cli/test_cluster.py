@@ -17,7 +17,6 @@ from kafkalite.cli.cluster import (
     Layout,
     Watch,
     _ending,
-    _host_and_port,
     _kept_by_two,
 )
 from kafkalite.client import admin
@@ -41,7 +40,7 @@ class TestLayout:
 
     def test_next_start_goes_on_with_the_same(self, tmp_path):
         layout = Layout()
-        layout.place(2, "0.0.0.0:19092")
+        layout.place(2, ("0.0.0.0", 19092))
         layout.zookeeper_port = 2181
         layout.save(tmp_path)
         again = Layout.load(tmp_path)
@@ -60,40 +59,23 @@ class TestLayout:
 
     def test_another_address_moves_all_clients_ports_and_no_other(self):
         layout = Layout(ports=[(9092, 20_000), (9093, 20_001)])
-        layout.place(None, "19092")
+        layout.place(None, ("127.0.0.1", 19092))
         assert layout.ports == [(19_092, 20_000), (19_093, 20_001)]
 
     def test_port_0_takes_any_free_ones(self):
         layout = Layout()
-        layout.place(3, "127.0.0.1:0")
+        layout.place(3, ("127.0.0.1", 0))
         assert len({port for pair in layout.ports for port in pair}) == 6
         assert all(port for pair in layout.ports for port in pair)
 
     def test_ports_end_at_65535(self):
         with pytest.raises(click.ClickException, match="not 3 ports from 65534"):
-            Layout().place(3, "65534")
+            Layout().place(3, ("127.0.0.1", 65534))
 
     def test_damaged_file_is_told(self, tmp_path):
         (tmp_path / LAYOUT_FILE).write_text("{}")
         with pytest.raises(click.ClickException, match=r"cluster\.json is damaged"):
             Layout.load(tmp_path)
-
-    @pytest.mark.parametrize(
-        ("listen", "expected"),
-        [
-            ("9093", ("127.0.0.1", 9093)),
-            ("0", ("127.0.0.1", 0)),
-            ("0.0.0.0:9092", ("0.0.0.0", 9092)),
-            ("localhost:0", ("localhost", 0)),
-            ("[::1]:9092", ("::1", 9092)),
-        ],
-    )
-    def test_address_is_read(self, listen, expected):
-        assert _host_and_port(listen) == expected
-
-    def test_address_that_is_none_is_refused(self):
-        with pytest.raises(click.BadParameter, match="is no address"):
-            _host_and_port("host:port")
 
 
 class FakeBroker(BrokerProcess):

@@ -274,12 +274,11 @@ def test_bug_beside_a_refusal_is_told_with_all_that_is_known():
 @pytest.mark.parametrize(
     ("listen", "listeners"),
     [
-        ("127.0.0.1:9093", "PLAINTEXT://127.0.0.1:9093"),
-        (":9093", "PLAINTEXT://:9093"),
-        ("9093", "PLAINTEXT://127.0.0.1:9093"),
-        ("[::1]:0", "PLAINTEXT://[::1]:0"),
+        (("127.0.0.1", 9093), "PLAINTEXT://127.0.0.1:9093"),
+        (("", 9093), "PLAINTEXT://:9093"),
+        (("::1", 0), "PLAINTEXT://[::1]:0"),
     ],
 )
-def test_address_may_be_short(listen, listeners):
-    options = {"data_dir": None, "profile": None, "settings": ()}
+def test_address_becomes_a_listener(listen, listeners):
+    options = {"data_dir": None, "profile": None, "settings": {}}
     assert _overrides(listen=listen, **options) == {"listeners": listeners}

@@ -57,9 +57,7 @@ class TestFindSpark:
 
     @pytest.mark.usefixtures("no_package")
     def test_missing_pyspark_is_one_line_with_the_remedy(self):
-        with pytest.raises(
-            PipelineError, match=r"^PySpark is not installed; .*kafkalite\[spark\]'$"
-        ):
+        with pytest.raises(PipelineError, match=r"^PySpark is not installed; .*\[spark\]'$"):
             find_spark({})
 
     def test_pyspark_without_jars_is_refused(self, tmp_path):

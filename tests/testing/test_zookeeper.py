@@ -104,11 +104,11 @@ def test_port_of_another_is_left_to_it_and_the_log_is_told(zookeeper, tmp_path):
 
 def test_missing_java_is_told_with_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "java_homes", lambda: iter([(tmp_path, "PATH")]))
-    with pytest.raises(ZooKeeperError, match=r"needs Java.*kafkalite\[cluster\]"):
+    with pytest.raises(ZooKeeperError, match=r"needs Java.*\[cluster\]"):
         ZooKeeper(tmp_path).start()
 
 
 def test_missing_pyspark_is_told_with_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(ZooKeeperError, match=r"PySpark.*kafkalite\[cluster\]"):
+    with pytest.raises(ZooKeeperError, match=r"PySpark.*\[cluster\]"):
         ZooKeeper(tmp_path).start()
