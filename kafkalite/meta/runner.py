@@ -117,11 +117,6 @@ class MetadataRunner:
         return self._own_epoch is not None and not self._suspended
 
     @property
-    def controller_epoch(self) -> int:
-        """Number of the reign of the controller, whoever that is."""
-        return self._image.controller_epoch
-
-    @property
     def broker_epoch(self) -> int:
         """Number of this broker's registration, -1 if it has none; always -1 on a lone broker."""
         return self._broker_epoch
@@ -206,10 +201,6 @@ class MetadataRunner:
                 and known.broker_epoch == self._broker_epoch
             )
         )
-
-    def close(self) -> None:
-        """Close the store."""
-        self._store.close()
 
     def leave(self) -> None:
         """Register no more and become controller no more: this broker is about to stop."""

@@ -128,7 +128,7 @@ def test_the_first_broker_is_controller_and_all_see_the_same():
             assert comparable(node.image) == comparable(nodes[0].image)
             assert set(node.image.brokers) == {1, 2, 3}
             assert node.runner.broker_epoch == node.image.brokers[node.id].broker_epoch
-            assert (node.image.controller_id, node.runner.controller_epoch) == (1, 1)
+            assert (node.image.controller_id, node.image.controller_epoch) == (1, 1)
             assert any(isinstance(each, TopicCreated) for each in node.seen)
 
     cluster(3, check)
@@ -238,7 +238,7 @@ def test_a_session_that_survives_costs_nothing():
         await settle()
         assert nodes[0].runner.is_controller
         assert nodes[0].runner.broker_epoch == epoch
-        assert nodes[0].runner.controller_epoch == 1
+        assert nodes[0].image.controller_epoch == 1
         await nodes[0].submit(create("a"))
 
     cluster(2, check)

@@ -14,7 +14,6 @@ from kafkalite.meta.events import (
     RegisterBroker,
 )
 from kafkalite.meta.found_logs import FoundLog
-from kafkalite.meta.image import Image
 from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.local import LocalStore
 from kafkalite.meta.runner import MetadataRunner
@@ -446,8 +445,3 @@ def test_settings_of_a_topics_logs(kit):
 
 def test_ids_of_new_topics_are_made_outside_of_the_decision(kit):
     assert kit.runner.new_topic_id() != kit.runner.new_topic_id()
-
-
-def test_closing_closes_the_store(kit):
-    kit.runner.close()
-    assert isinstance(kit.image, Image)
