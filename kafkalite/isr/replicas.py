@@ -47,6 +47,8 @@ class ReplicaManager:
     """
 
     def __init__(self, broker_id: int, logs: "LogManager", config: "BrokerConfig") -> None:
+        self.on_taken_up: Callable[[Iterable[str]], object] = _nobody
+        """Called with the topics of which `retry_offline` could make a log."""
         self._broker_id = broker_id
         self._logs = logs
         self._config = config
@@ -210,14 +212,23 @@ class ReplicaManager:
     def tick(self) -> None:
         """Look for lagging followers of all partitions; due each half replica.lag.time.max.ms.
 
-        And whether a log can be opened by now that could not be: its disk may have been full.
+        And whether a log can be made by now that could not be.
         """
         self._look_at_followers()
+        self.retry_offline()
+
+    def retry_offline(self) -> None:
+        """Make the logs that could not be made: their disk may have been full for a moment."""
+        taken_up: set[str] = set()
         for name, index in list(self._offline):
             topic = None if self._image is None else self._image.topics.get(name)
             if topic is not None and index < len(topic.partitions):
                 self._take_up(topic, (index,))
+                if (name, index) in self._hosted:
+                    taken_up.add(name)
         self._tell_followers()
+        if taken_up:
+            self.on_taken_up(sorted(taken_up))
 
     def _look_at_followers(self) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -496,6 +507,10 @@ class ReplicaManager:
             self._throttled[topic.name, index] = brokers
         else:
             self._throttled.pop((topic.name, index), None)
+
+
+def _nobody(topics: Iterable[str]) -> None:
+    """Be told, and do nothing."""
 
 
 def _unknown_id(topic_id: UUID) -> KafkaError:

@@ -58,6 +58,9 @@ HAND_OVER_TIMEOUT_MS: Final = 5_000
 HAND_OVER_BACKOFF_S: Final = 0.5
 """A broker that stops asks so often, and waits so long each time, for others to take over."""
 
+OFFLINE_RETRY_S: Final = 5.0
+"""Pause before a lone broker tries again to make the logs that its disk refused."""
+
 
 class Broker:
     """One broker process, or one broker inside another process.
@@ -250,6 +253,7 @@ class Broker:
         # From here on nothing waits until all parts know where the cluster stands.
         services.replicas.load(metadata.image)
         metadata.subscribe(self._on_changes)
+        services.replicas.on_taken_up = lambda topics: self._lead(metadata.image, topics)
         self._image = metadata.image
         self._lead(metadata.image, INTERNAL_TOPICS)
         nursery.start_soon(services.logs.housekeeping)
@@ -258,7 +262,15 @@ class Broker:
         if cluster is not None:
             await nursery.start(cluster.isr_keeper.run)
             await nursery.start(cluster.fetchers.run)
+        else:
+            nursery.start_soon(self._retry_offline)
         await nursery.start(connections.run)
+
+    async def _retry_offline(self) -> None:
+        """Do on a lone broker what the keeper of the ISRs does in a cluster."""
+        while True:
+            await trio.sleep(OFFLINE_RETRY_S)
+            self.services.replicas.retry_offline()
 
     async def _stop_when_cancelled(self, inside: trio.CancelScope) -> None:
         try:

@@ -21,6 +21,7 @@ from kafkalite.server.listeners import BindError
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import Record, build_batch
+from tests.server.asking_kit import commit_offset
 
 CLEAN_STOP = ".kafka_cleanshutdown"
 
@@ -296,3 +297,31 @@ async def test_cancelled_at_any_step_of_its_start_it_leaves_nothing_half_done(tm
     assert steps > 5
     async with running(tmp_path) as broker:
         assert broker.services.replicas.partition("t", 0).log_end_offset == 1
+
+
+class Refusing(OsDisk):
+    """Makes no directories for the time being."""
+
+    refuses = False
+
+    def make_directory(self, path):
+        if self.refuses:
+            raise OSError(28, "No space left on device")
+        super().make_directory(path)
+
+
+async def test_group_is_coordinated_once_the_log_of_its_offsets_can_be_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(broker_module, "OFFLINE_RETRY_S", 0.01)
+    disk = Refusing(syncs=False)
+    async with trio.open_nursery() as nursery:
+        broker = await nursery.start(Broker(config(tmp_path), disk=disk).run)
+        await create(broker, "t")
+        disk.refuses = True
+        await broker.services.metadata.ensure_topic(CONSUMER_OFFSETS_TOPIC)
+        assert await commit_offset(broker, "g", "t", 5) == ErrorCode.NOT_COORDINATOR
+        disk.refuses = False
+        with trio.fail_after(10):
+            while not broker.services.replicas.partitions_of(CONSUMER_OFFSETS_TOPIC):  # noqa: ASYNC110
+                await trio.sleep(0.01)
+        assert await commit_offset(broker, "g", "t", 5) == ErrorCode.NONE
+        nursery.cancel_scope.cancel()

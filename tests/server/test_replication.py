@@ -9,25 +9,13 @@ from kafkalite.meta.events import CreateTopic, DeleteTopic
 from kafkalite.meta.memory import Ensemble
 from kafkalite.server.broker import Broker
 from kafkalite.wire.errors import ErrorCode
-from kafkalite.wire.header import decode_response_header
 from kafkalite.wire.messages.create_topics import (
     CREATE_TOPICS,
     CreatableTopic,
     CreateTopicsRequest,
 )
-from kafkalite.wire.messages.offset_commit import (
-    OFFSET_COMMIT,
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kafkalite.wire.messages.offset_fetch import (
-    OFFSET_FETCH,
-    OffsetFetchRequest,
-    OffsetFetchRequestTopic,
-)
 from tests.log.log_kit import NOW_MS, batch
-from tests.raw_client import encoded, framed
+from tests.server.asking_kit import ask, commit_offset, committed_offset
 
 DEADLINE_S = 10
 
@@ -68,21 +56,6 @@ async def create_topic(broker, name, *, replicas):
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=replicas)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=5_000)
     return (await ask(broker, CREATE_TOPICS, 7, request)).topics[0].error_code
-
-
-async def ask(broker, api, version, request):
-    """Send one request over a connection of its own; return the response."""
-    host, port = broker.bootstrap.split(":")
-    async with await trio.open_tcp_stream(host, int(port)) as stream:
-        await stream.send_all(framed(encoded(api, version, request)))
-        answer = bytearray()
-        while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
-            received = await stream.receive_some()
-            assert received
-            answer += received
-    body = memoryview(answer)[4:]
-    _, position = decode_response_header(api, version, body)
-    return api.decode_response(version, body, position)
 
 
 def contents(replica):
@@ -137,21 +110,6 @@ async def test_offsets_of_a_deleted_topic_do_not_pass_to_its_successor(tmp_path)
 
 def create_event(name, topic_id):
     return CreateTopic(name=name, topic_id=topic_id, num_partitions=1, replication_factor=1)
-
-
-async def commit_offset(broker, group, topic, offset):
-    partition = OffsetCommitRequestPartition(committed_offset=offset)
-    topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
-    request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
-    response = await ask(broker, OFFSET_COMMIT, 8, request)
-    return response.topics[0].partitions[0].error_code
-
-
-async def committed_offset(broker, group, topic):
-    topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=[0])]
-    response = await ask(broker, OFFSET_FETCH, 7, OffsetFetchRequest(group_id=group, topics=topics))
-    assert response.error_code == ErrorCode.NONE
-    return response.topics[0].partitions[0].committed_offset
 
 
 async def test_broker_that_stops_leaves_no_connection_open(tmp_path, recwarn):
