@@ -31,6 +31,8 @@ class CachedPartition:
     current_leader_epoch: int = -1
     last_fetched_epoch: int = -1
     log_start_offset: int = -1
+    known_high_watermark: int = 2**63 - 1
+    """Of a follower (KIP-1166); the largest from everybody who does not tell."""
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
     refusal: ErrorCode | None = None
@@ -48,6 +50,7 @@ class CachedPartition:
         self.current_leader_epoch = wanted.current_leader_epoch
         self.last_fetched_epoch = wanted.last_fetched_epoch
         self.log_start_offset = wanted.log_start_offset
+        self.known_high_watermark = wanted.known_high_watermark
 
     def is_news(self, data: PartitionData) -> bool:
         """Tell whether `data` must be part of an incremental answer, and remember it (rule 87)."""
@@ -234,6 +237,7 @@ def _requested(request: FetchRequest) -> dict[tuple[str, UUID, int], CachedParti
                 partition.current_leader_epoch,
                 partition.last_fetched_epoch,
                 partition.log_start_offset,
+                partition.high_watermark,
             )
             wanted[cached.key] = cached
     return wanted

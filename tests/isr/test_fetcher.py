@@ -46,6 +46,35 @@ async def test_follower_becomes_the_leader_byte_by_byte(autojump_clock):
     assert follower.replica().log.epoch_at(0) == leader.replica().log.epoch_at(0)
 
 
+@pytest.mark.parametrize("brokers", [2, 3])
+async def test_followers_hear_of_the_high_watermark_soon_and_once(brokers, autojump_clock):
+    """KIP-1166; a consumer that reads from a follower waits for it."""
+    cluster = Cluster(brokers, partitions=3)
+    async with copying(cluster):
+        await trio.sleep(SOON_S)
+        cluster.asked.clear()
+        cluster.nodes[1].append(b"x")
+        await trio.sleep(0.1)
+        assert [node.replica().high_watermark for node in cluster.nodes.values()] == [1] * brokers
+        followers = brokers - 1
+        # To copy it, to say so and to wait for the news, and with nothing to wait for any more.
+        assert cluster.asked[1, "FETCH"] == 2 * followers
+        await trio.sleep(0.3)
+        assert cluster.asked[1, "FETCH"] == 2 * followers
+
+
+async def test_under_load_no_fetch_is_for_the_high_watermark_alone(autojump_clock):
+    """Each append costs one Fetch of each follower, as it did before they were told."""
+    cluster = Cluster(3)
+    async with copying(cluster):
+        await trio.sleep(SOON_S)
+        cluster.asked.clear()
+        for _ in range(100):
+            cluster.nodes[1].append(b"x")
+            await trio.sleep(0.01)
+        assert cluster.asked[1, "FETCH"] <= 2 * 102
+
+
 async def test_one_fetch_asks_for_all_that_a_broker_leads_and_says_who_asks(autojump_clock):
     cluster = Cluster(partitions=5)
     cluster.lead(2, index=3)
