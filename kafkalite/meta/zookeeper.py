@@ -71,6 +71,9 @@ LOAD_ATTEMPTS: Final = 50
 PIPELINED: Final = 1_000
 """Requests that are under way at a time when everything is read."""
 
+LONGER_SESSION_S: Final = 5.0
+"""ZooKeeper grants no session under twice its tickTime (2 s by default), whatever is asked for."""
+
 RETRY_S: Final = 0.1
 _NOT_REACHED = (
     ConnectionClosedError,
@@ -247,7 +250,7 @@ class ZookeeperStore:
         path = znodes.broker_path(broker.broker_id)
         data = znodes.broker_data(broker, self._protocols, now_ms=self._clock.wall_ms())
         # A node of this broker's life before goes when its session has timed out.
-        deadline = trio.current_time() + self._session_timeout_s * 1.5
+        deadline = trio.current_time() + self._session_timeout_s * 1.5 + LONGER_SESSION_S
         while True:
             self._check_connected()
             woken = trio.Event()

@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from contextlib import asynccontextmanager
 from uuid import UUID
 
@@ -570,7 +571,9 @@ def test_a_broker_that_fell_behind_loads_everything(zookeeper, monkeypatch):
     trio.run(main)
 
 
-def test_an_id_that_is_taken_is_refused_with_one_line(zookeeper):
+def test_an_id_that_is_taken_is_refused_with_one_line(zookeeper, monkeypatch):
+    monkeypatch.setattr("kafkalite.meta.zookeeper.LONGER_SESSION_S", 0)
+
     async def main():
         async with opened(zookeeper, 2, session_timeout_ms=600) as (first, second):
             await first.register(broker(1))
@@ -598,6 +601,24 @@ def test_an_id_of_a_dead_session_is_waited_for(zookeeper):
                     assert await second.register(broker(1)) > before
 
     trio.run(main)
+
+
+def test_a_session_longer_than_asked_for_is_waited_for():
+    """A broker that is killed and started again at once; ZooKeeper has its default tickTime."""
+    killed = (
+        "import os, sys; from kazoo.client import KazooClient; "
+        "client = KazooClient(sys.argv[1], timeout=2.0); client.start(); "
+        "client.create('/brokers/ids/1', ephemeral=True, makepath=True); os._exit(0)"
+    )
+    with ZooKeeper(tick_ms=2_000) as own:
+        own.chroot = ""
+
+        async def main():
+            await trio.run_process([sys.executable, "-c", killed, own.connect])
+            async with opened(own, session_timeout_ms=2_000) as store:
+                assert await store.register(broker(1)) > 0
+
+        trio.run(main)
 
 
 def test_addresses_are_replaced_under_the_same_epoch(zookeeper):
