@@ -42,6 +42,16 @@ def test_missing_spark_is_one_line(call, arguments):
     assert (done.exit_code, done.output) == (1, "Error: PySpark is not installed; do this\n")
 
 
+@pytest.mark.parametrize("option", ["-b", "--bootstrap", "--bootstrap-server", None])
+def test_cluster_is_named_as_in_the_other_commands(option, call, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cli, "AuditJob", lambda **fields: asked.append(fields["bootstrap"]))
+    if option is None:
+        monkeypatch.setenv("KAFKALITE_BOOTSTRAP", "h:1")
+    call("audit", "t", *(() if option is None else (option, "h:1")))
+    assert asked == ["h:1"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
