@@ -32,6 +32,10 @@ DEFAULT_WRITE_TIMEOUT_MS = 5_000
 TELL_AGAIN_MS = 1_000
 """After this time a shard that could not write is told again of what happened; nobody waits."""
 
+LOAD_BACKOFF_MS = 1_000
+LOAD_BACKOFF_MS_MAX = 60_000
+"""Pause before a log that could not be loaded is tried again, doubled each time up to a minute."""
+
 _UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 CLIENT_ERRORS: Mapping[ErrorCode, ErrorCode] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: _UNAVAILABLE,
@@ -388,15 +392,16 @@ class CoordinatorRuntime:
         """Load a shard again that no longer is what its log says."""
         slot.close()
         reopened = self._open(slot.topic_partition, slot.partition, slot.missed)
+        reopened.load_failures = slot.load_failures
         topic, index = slot.topic_partition
         self._slots[topic][index] = reopened
 
     def _tell(self, topic: str, event: object) -> None:
         for slot in [*self._slots[topic].values()]:
-            if slot.state is SlotState.LOADING:
-                slot.missed.append(event)
-            elif slot.state is SlotState.ACTIVE:
+            if slot.state is SlotState.ACTIVE:
                 self._handle_quietly(slot, event)
+            else:
+                slot.miss(event)
 
     def _handle_quietly(self, slot: Slot, event: object) -> None:
         try:
@@ -413,7 +418,7 @@ class CoordinatorRuntime:
         slot = self._slots[topic].get(index)
         if slot is None:
             return  # whoever leads now is told as well
-        slot.missed.append(event)
+        slot.miss(event)
         # Not sooner, though it may be loaded by then: a log that fails would be loaded in a circle.
         slot.tell_again_ms = self._clock.monotonic_ms() + TELL_AGAIN_MS
         self._wake_by(slot.tell_again_ms)
@@ -421,7 +426,7 @@ class CoordinatorRuntime:
     def _tell_again(self, slot: Slot, now_ms: int) -> None:
         if slot.tell_again_ms > now_ms:
             return
-        events, slot.missed = slot.missed, []
+        events, slot.missed = slot.missed, {}
         for event in events:
             if slot.state is SlotState.ACTIVE:
                 self._handle_quietly(slot, event)
@@ -463,7 +468,7 @@ class CoordinatorRuntime:
         kind = self._kinds[topic_partition.topic]
         core = kind.new_shard(topic_partition.partition)
         slot = Slot(topic_partition, kind, partition, core, self._perform)
-        slot.missed += missed
+        slot.missed.update(dict.fromkeys(missed))
         partition.watch(slot.on_progress)
         if partition.log_start_offset == partition.log_end_offset:
             self._activate(slot)
@@ -505,12 +510,26 @@ class CoordinatorRuntime:
             # Without its state a coordinator would say what is not so.
             logger.exception("%s: could not be loaded", slot.topic_partition)
             slot.close()
-            return
+            slot.load_failures += 1
         finally:
             slot.loading = None
+        if slot.load_failures and slot.state is SlotState.GONE:
+            await self._load_later(slot)
         if slot.state is SlotState.LOADING:
             logger.info("%s: loaded %d records", slot.topic_partition, count)
+            slot.load_failures = 0
             self._activate(slot)
+
+    async def _load_later(self, slot: Slot) -> None:
+        """Load a shard anew after a pause, unless that was done meanwhile or it is led elsewhere.
+
+        Clients are still sent to this broker, so nobody else would load it.
+        """
+        pause_ms = min(LOAD_BACKOFF_MS << min(slot.load_failures - 1, 16), LOAD_BACKOFF_MS_MAX)
+        await trio.sleep(pause_ms / 1000)
+        topic, index = slot.topic_partition
+        if self._slots[topic].get(index) is slot:
+            self._begin_anew(slot)
 
     async def _keep_time(self) -> None:
         while True:

@@ -15,6 +15,10 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 Replies = Sequence[tuple[Ticket, object]]
 
+MISSED_MAX = 10_000
+"""Events kept for one shard; without the oldest, offsets of a deleted topic stay until they expire.
+Chosen by hand: more topics than are deleted while a log cannot be read or written."""
+
 
 class Parked:
     """An answer that is not there yet."""
@@ -63,7 +67,8 @@ class SlotState(Enum):
     """It answers."""
 
     GONE = "gone"
-    """This broker no longer leads the partition: NOT_COORDINATOR."""
+    """NOT_COORDINATOR: this broker no longer leads the partition, or could not load its log and
+    tries again after a pause."""
 
 
 @dataclass(slots=True)
@@ -89,6 +94,7 @@ class Slot:
         "is_refused",
         "kind",
         "leader_epoch",
+        "load_failures",
         "loading",
         "missed",
         "partition",
@@ -118,8 +124,11 @@ class Slot:
         self.written_end = 0
         """End (exclusive) of what was written or loaded; answers wait for the watermark there."""
         self.waiting: dict[Ticket, Parked] = {}
-        self.missed: list[object] = []
-        """Events that must not be lost, and came while the shard was loading or could not write."""
+        self.load_failures = 0
+        """How often in a row its log could not be loaded."""
+        self.missed: dict[object, None] = {}
+        """Events that must not be lost, and came while the shard was not there or could not write;
+        each once, in their order. Invariant: at most MISSED_MAX."""
         self.tell_again_ms = 0
         """When the shard is told of them again."""
         self.is_refused = False
@@ -127,6 +136,12 @@ class Slot:
         self._behind: deque[_Behind] = deque()
         self._effects: deque[tuple[int, object]] = deque()
         self._perform = perform
+
+    def miss(self, event: object) -> None:
+        """Keep an event to be told later."""
+        self.missed[event] = None
+        if len(self.missed) > MISSED_MAX:
+            del self.missed[next(iter(self.missed))]
 
     def park(self, ticket: Ticket) -> Parked:
         """Return what the requester waits for."""

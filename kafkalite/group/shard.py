@@ -73,14 +73,14 @@ class FetchOffsets:
     require_stable: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class ConnectionClosed:
     """A client went away."""
 
     connection_id: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class TopicsDeleted:
     """Topics that are gone, with everything committed for them."""
 

@@ -7,6 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from kafkalite.coordinator import slot as slot_module
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.coordinator.shard import partition_for
 from kafkalite.coordinator.slot import Parked
@@ -559,6 +560,58 @@ class TestLoading:
             run(main)
         assert "could not be loaded" in caplog.text
 
+    def test_log_that_could_not_be_loaded_is_tried_again_after_growing_pauses(self):
+        async def main():
+            before = self.filled(1)
+            partition = before.partitions[0]
+            whole = partition.batches[0]
+            batch = bytearray(whole)
+            batch[57:61] = b"\0\0\0\x09"  # more records than there are
+            partition.batches[0] = memoryview(batch)
+            setup = Setup(clock=TrioClock())
+            setup.partitions = before.partitions
+            setup.lead()
+            loads = []
+            read = partition.read_batches
+            partition.read_batches = lambda offset: (
+                loads.append(trio.current_time()) or read(offset)
+            )
+            start = trio.current_time()
+            async with trio.open_nursery() as nursery:
+                await nursery.start(setup.runtime.run)
+                await trio.sleep(200)
+                assert [at - start for at in loads] == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+                assert code_of(setup.ask, "get", "n0") is ErrorCode.NOT_COORDINATOR
+                setup.runtime.on_topics_deleted(["a"])
+                partition.batches[0] = whole
+                await trio.sleep(60)
+                assert setup.ask("get", "n0") == ("0", 0)
+                assert setup.shard().told == ["a"]
+                nursery.cancel_scope.cancel()
+
+        run(main)
+
+    def test_shard_that_was_taken_over_in_the_pause_is_left_alone(self):
+        async def main():
+            before = self.filled(1)
+            partition = before.partitions[0]
+            batch = bytearray(partition.batches[0])
+            batch[57:61] = b"\0\0\0\x09"
+            partition.batches[0] = memoryview(batch)
+            setup = Setup(clock=TrioClock())
+            setup.partitions = before.partitions
+            setup.lead()
+            async with trio.open_nursery() as nursery:
+                await nursery.start(setup.runtime.run)
+                await wait_all_tasks_blocked()
+                del setup.partitions[0]
+                setup.lead()
+                await trio.sleep(10)
+                assert 0 not in setup.runtime._slots[TOPIC]
+                nursery.cancel_scope.cancel()
+
+        run(main)
+
     def test_leaderships_taken_while_running_are_loaded(self):
         async def main():
             before = self.filled(3)
@@ -602,6 +655,14 @@ class TestTold:
         setup.partitions[0].refusal = ErrorCode.NOT_ENOUGH_REPLICAS
         setup.runtime.on_disconnect(5)
         assert setup.shard().told == [5]
+
+    def test_what_could_not_be_written_is_kept_once_and_within_bounds(self, setup, monkeypatch):
+        monkeypatch.setattr(slot_module, "MISSED_MAX", 3)
+        setup.partitions[0].refusal = ErrorCode.NOT_ENOUGH_REPLICAS
+        for connection in (1, 2, 2, 3, 4, 2):
+            setup.runtime.on_disconnect(connection)
+        missed = setup.runtime._slots[TOPIC][0].missed
+        assert [*missed] == [("gone", 2), ("gone", 3), ("gone", 4)]
 
     def test_nobody_waits_for_an_answer(self):
         setup = Setup(kind=ToyKind(told="silence")).lead()

@@ -95,6 +95,7 @@ class TestKind:
     def test_deleted_topics_are_told(self):
         event = GroupShards(GroupSettings()).event_for_deleted_topics(["a", "b"])
         assert event == TopicsDeleted(frozenset({"a", "b"}))
+        assert len({event, TopicsDeleted(frozenset({"b", "a"}))}) == 1, "kept once, if missed"
 
     def test_a_new_shard_is_empty(self):
         shards = GroupShards(GroupSettings())
