@@ -128,11 +128,11 @@ class LogDirectory:
         except (OSError, ValueError) as error:
             raise LogDirectoryError(f"{self.path}/{META_PROPERTIES_FILE}: {error}") from error
 
-    def identify(self, *, cluster_id: str, node_id: int, new_uuid: "Callable[[], UUID]") -> None:
-        """Write `meta.properties` as a KRaft broker does, where it is missing."""
+    def identify(self, *, cluster_id: str, node_id: int, new_uuid: "Callable[[], UUID]") -> bool:
+        """Write `meta.properties` as a KRaft broker does; False where it was there already."""
         path = f"{self.path}/{META_PROPERTIES_FILE}"
         if self.identity() != (None, None):
-            return
+            return False
         properties = {
             "version": "1",
             "cluster.id": cluster_id,
@@ -143,6 +143,11 @@ class LogDirectory:
             write_properties(self._disk, path, properties)
         except OSError as error:
             raise LogDirectoryError(f"{path}: {error}") from error
+        return True
+
+    def disown(self) -> None:
+        """Remove `meta.properties`: the directory is nobody's again."""
+        self._disk.remove(f"{self.path}/{META_PROPERTIES_FILE}")
 
     # --- Stopping --------------------------------------------------------------------------------
 

@@ -85,6 +85,7 @@ class LogManager:
         self._directories = [LogDirectory(disk, path.rstrip("/")) for path in paths]
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._claimed_first: list[LogDirectory] = []
         self._closed = False
         self._keeper = Housekeeping(self, disk, clock, settings or HousekeepingSettings())
 
@@ -119,12 +120,20 @@ class LogManager:
                     )
             cluster_id = cluster_id or format_uuid(self._new_uuid())
             for directory in self._directories:
-                directory.identify(cluster_id=cluster_id, node_id=node_id, new_uuid=self._new_uuid)
+                if directory.identify(
+                    cluster_id=cluster_id, node_id=node_id, new_uuid=self._new_uuid
+                ):
+                    self._claimed_first.append(directory)
         except LogDirectoryError:
             for directory in self._directories:
                 directory.close()
             raise
         return cluster_id
+
+    def disown(self) -> None:
+        """Take back what `claim` wrote into new directories, before anything else is there."""
+        while self._claimed_first:
+            self._claimed_first.pop().disown()
 
     def load(
         self,

@@ -249,7 +249,13 @@ class Broker:
             for subscriber in cluster.subscribers:
                 metadata.subscribe(subscriber)
         await nursery.start(metadata.run)
-        await metadata.register(self._ports)
+        try:
+            await metadata.register(self._ports)
+        except BaseException:
+            if cluster is not None:
+                # Where the id is taken, the next start may have these directories by another.
+                services.logs.disown()
+            raise
         # From here on nothing waits until all parts know where the cluster stands.
         services.replicas.load(metadata.image)
         metadata.subscribe(self._on_changes)

@@ -219,11 +219,15 @@ class TestRefusalsInACluster:
         with started(*arguments, cwd=first) as process, Client(process.bootstrap) as client:
             create_topic(client, "orders")
             nodes, files = nodes_of(zookeeper, "taken"), files_of(first)
-            line = refusal(*arguments, cwd=folder(tmp_path, "second"))
+            second = folder(tmp_path, "second")
+            line = refusal(*arguments, cwd=second)
             assert line.startswith("another broker is registered as node.id 1 in ZooKeeper at ")
             assert nodes_of(zookeeper, "taken") == nodes
             assert files_of(first) == files
             create_topic(client, "more")
+            # The directory is not bound to the id that was another's.
+            with started(*of_cluster(zookeeper, "taken", "node.id=2"), cwd=second):
+                assert {broker.node_id for broker in client.fetch_metadata([]).brokers} == {1, 2}
 
     def test_cluster_id_of_another_cluster_is_refused(self, zookeeper, tmp_path):
         arguments = of_cluster(zookeeper, "other-id")

@@ -71,6 +71,17 @@ def test_a_directory_of_another_broker_or_cluster_is_refused(arguments, message)
     LogManager(["/a"], disk, FakeClock()).claim(node_id=3)
 
 
+def test_new_directories_are_given_back_and_others_are_not():
+    disk = SimDisk()
+    start(disk, paths=["/a"], node_id=3).close()
+    manager = start(disk, paths=["/a", "/b"], node_id=3)
+    manager.disown()
+    manager.close()
+    start(disk, paths=["/b"], node_id=4).close()
+    with pytest.raises(LogDirectoryError, match=r"belongs to node.id 3"):
+        start(disk, paths=["/a"], node_id=4)
+
+
 def test_two_brokers_do_not_share_a_directory():
     disk = SimDisk()
     first = start(disk)
