@@ -3,6 +3,7 @@
 What a log does to itself; what requests ask of it is in `log`. After Kafka's LocalLog.
 """
 
+import errno
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -574,8 +575,19 @@ class LogFiles:
             f"{self.topic_partition} in {self.directory} is offline: {self.failure}",
         )
 
+    def _on_unreadable(self, error: OSError) -> None:
+        """Take the log offline: what was read for somebody else to send cannot be."""
+        if self.failure is None:
+            self._storage_error("read", error)
+
     def _storage_error(self, action: str, error: OSError) -> KafkaError:
-        """Return what to answer. Bytes that could not be cut off again make the log offline."""
+        """Return what to answer.
+
+        Bytes that could not be cut off again make the log offline, and so do those that cannot be
+        read: another replica has them, and its followers are to get them.
+        """
+        if action == "read" and error.errno == errno.EIO and self.failure is None:
+            self.failure = f"it cannot be read: {error}"
         if isinstance(error, TornFile):
             self.failure = f"{self.segments.active.path(LOG_SUFFIX)} is torn: {error}"
         if self.failure is not None:

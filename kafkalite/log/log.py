@@ -345,12 +345,22 @@ class Log(LogFiles):
             assert following is not None
             self._hint(following.base_offset, following, 0)
             self._keep_few_open(segment)
-            return FileRegion(segment.file, start, end - start, next_offset=following.base_offset)
+            next_offset = following.base_offset
+            return self._region(segment, start, end, next_offset)
         if end <= start:
             return FileRegion(None, 0, 0, next_offset=next_offset)
         self._hint(next_offset, segment, end)
         self._keep_few_open(segment)
-        return FileRegion(segment.file, start, end - start, next_offset=next_offset)
+        return self._region(segment, start, end, next_offset)
+
+    def _region(self, segment: Segment, start: int, end: int, next_offset: int) -> FileRegion:
+        return FileRegion(
+            segment.file,
+            start,
+            end - start,
+            next_offset=next_offset,
+            on_error=self._on_unreadable,
+        )
 
     def _keep_few_open(self, segment: Segment) -> None:
         """Close the closed segment that was read first, if this one makes too many open."""

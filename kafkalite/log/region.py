@@ -1,6 +1,7 @@
 """A piece of a file that is to be sent, without having been read."""
 
 import errno
+from collections.abc import Callable
 
 from kafkalite.log.disk import File
 
@@ -14,14 +15,24 @@ class FileRegion:
 
     `next_offset` is the offset after the last batch in the region (exclusive end), -1 where nobody
     asked; what a read_committed reader must know of depends on it (rule 116).
+
+    `on_error` is called with EIO, the disk's own: it shows when the region is sent, and nobody asks
+    the log any more.
     """
 
-    __slots__ = ("file", "length", "next_offset", "position")
+    __slots__ = ("file", "length", "next_offset", "on_error", "position")
 
     def __init__(
-        self, file: File | None, position: int, length: int, *, next_offset: int = -1
+        self,
+        file: File | None,
+        position: int,
+        length: int,
+        *,
+        next_offset: int = -1,
+        on_error: Callable[[OSError], object] | None = None,
     ) -> None:
         assert file is not None or length == 0, "only an empty region has no file"
+        self.on_error = on_error
         self.next_offset = next_offset
         self.file = file
         self.position = position
@@ -43,17 +54,25 @@ class FileRegion:
         """Return the bytes.
 
         Raises:
-            OSError: the file has become shorter than the region.
+            OSError: the disk fails, or the file has become shorter than the region.
         """
         if self.file is None:
             return b""
-        data = self.file.pread(self.length, self.position)
+        try:
+            data = self.file.pread(self.length, self.position)
+        except OSError as error:
+            self.note_error(error)
+            raise
         if len(data) != self.length:
             raise OSError(
-                errno.EIO,
-                f"{self.length} bytes at {self.position} were promised, {len(data)} are left",
+                f"{self.length} bytes at {self.position} were promised, {len(data)} are left"
             )
         return data
+
+    def note_error(self, error: OSError) -> None:
+        """Tell the log of an error of reading or sending, if it is the disk's."""
+        if error.errno == errno.EIO and self.on_error is not None:
+            self.on_error(error)
 
 
 EMPTY_REGION = FileRegion(None, 0, 0)

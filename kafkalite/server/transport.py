@@ -280,6 +280,9 @@ class SocketTransport(WaitingTransport):
             except (BlockingIOError, InterruptedError):
                 yield
                 continue
+            except OSError as error:
+                region.note_error(error)
+                raise
             if not sent:
                 raise OSError(f"{region} ends {remaining} bytes early")
             self.sent_bytes += sent

@@ -106,9 +106,12 @@ class Node:
         except KafkaError as error:
             response = handler.refuse(request, error, context)
         chunks = api.encode_response(version, response)
-        received = bytearray().join(
-            one.read() if isinstance(one, FileRegion) else bytes(one) for one in chunks
-        )
+        try:
+            received = bytearray().join(
+                one.read() if isinstance(one, FileRegion) else bytes(one) for one in chunks
+            )
+        except OSError as error:  # in the midst of an answer: the connection is of no more use
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from error
         return api.decode_response(version, memoryview(received))
 
 

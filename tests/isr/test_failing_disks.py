@@ -189,6 +189,36 @@ async def test_one_that_has_resigned_fetches_when_it_can_write_again(autojump_cl
     assert cluster.nodes[2].replica().leader.state != Committed((2, 3))
 
 
+async def test_log_that_cannot_be_read_keeps_no_others_out_of_the_isr(autojump_clock):
+    """One Fetch carries them all, and the page that is gone breaks the answer each time."""
+    cluster = Cluster(2, partitions=3)
+    leader, follower = cluster.nodes.values()
+    leader.disk.fail("pread", "t-1/")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(follower.fetchers.run)
+        for index in range(3):
+            leader.append(b"x", index=index)
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    led = [leader.replicas.hosted(TopicPartition("t", index)) for index in range(3)]
+    assert [partition.high_watermark for partition in led] == [1, 0, 1]
+    assert [follower.replica(index).log_end_offset for index in range(3)] == [1, 0, 1]
+    ((partition, proposal),) = leader.replicas.take_proposals()
+    assert partition is led[1]
+    assert [member.broker_id for member in proposal.isr] == [2]
+
+
+def test_leader_that_cannot_look_up_an_offset_resigns(kit):
+    kit.append(1, "a")
+    log = kit[1].log
+    log._hints.clear()
+    kit.members[1].disk.fail("pread")
+    region = {"max_bytes": 1, "min_one_batch": True, "upper": log.log_end_position}
+    assert refusal(log.read, 0, **region) is STORAGE
+    assert log.failure
+    assert asked(kit) == [(2, 3)]
+
+
 def test_logs_are_told_to_have_failed(kit):
     told = []
     kit.members[1].logs.on_failed = told.append

@@ -1,11 +1,13 @@
 """A region is a promise of bytes."""
 
+import errno
 import os
 
 import pytest
 
 from kafkalite.log.disk import OsDisk
 from kafkalite.log.region import EMPTY_REGION, FileRegion
+from tests.log.sim_disk import SimDisk
 
 
 @pytest.fixture
@@ -35,6 +37,28 @@ def test_a_region_that_came_up_short_raises(file):
     file.truncate(4)
     with pytest.raises(OSError, match="2 are left"):
         region.read()
+
+
+@pytest.mark.parametrize(("code", "is_told"), [(errno.EIO, True), (errno.EINTR, False)])
+def test_log_is_told_of_what_its_disk_cannot_read(code, is_told):
+    told = []
+    disk = SimDisk()
+    file = disk.open("/a", create=True)
+    file.append(b"0123456789")
+    region = FileRegion(file, 2, 5, on_error=told.append)
+    disk.fail("pread", error=code)
+    with pytest.raises(OSError) as raised:
+        region.read()
+    assert told == [raised.value] * is_told
+
+
+def test_log_is_not_told_of_what_a_truncation_took(file):
+    told = []
+    region = FileRegion(file, 2, 5, on_error=told.append)
+    file.truncate(4)
+    with pytest.raises(OSError, match="2 are left"):
+        region.read()
+    assert told == []
 
 
 def test_the_empty_region_has_no_bytes_and_no_file():

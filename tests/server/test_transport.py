@@ -1,5 +1,6 @@
 """A client's byte stream over real sockets: what is sent, how, and what is left when it fails."""
 
+import errno
 import os
 import socket
 from itertools import pairwise
@@ -175,6 +176,18 @@ async def test_region_that_was_cut_off_is_an_error(transport, client, file, size
         with pytest.raises(OSError, match=r"10 bytes early|were promised"):
             await transport.send([b"head", region])
         nursery.cancel_scope.cancel()
+
+
+async def test_log_is_told_of_what_its_disk_cannot_send(transport, file, monkeypatch):
+    told = []
+
+    def sendfile(*_):
+        raise OSError(errno.EIO, "bad sector")
+
+    monkeypatch.setattr(os, "sendfile", sendfile)
+    with pytest.raises(OSError, match="bad sector") as raised:
+        await transport.send([FileRegion(file, 0, LARGE, on_error=told.append)])
+    assert told == [raised.value]
 
 
 async def test_region_of_a_deleted_file_is_sent_whole(transport, client, file, tmp_path):
