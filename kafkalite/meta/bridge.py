@@ -1,10 +1,11 @@
-"""The way from the threads of ZooKeeper's client to trio, and how it ends."""
+"""ZooKeeper's client: the way from its threads to trio, what failed, and how it ends."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
+from kazoo.exceptions import KazooException, RolledBackError, RuntimeInconsistency
 
 
 class Bridge:
@@ -24,3 +25,10 @@ def stop(client: Any) -> None:
     with contextlib.suppress(Exception):
         client.stop()
         client.close()
+
+
+def first_error(results: Sequence[object]) -> KazooException | None:
+    """Return why a transaction failed; None if it did not."""
+    errors = [result for result in results if isinstance(result, KazooException)]
+    causes = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
+    return (causes or errors or [None])[0]

@@ -20,19 +20,16 @@ from kazoo.exceptions import (
     BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
-    KazooException,
     NodeExistsError,
     NoNodeError,
     OperationTimeoutError,
-    RolledBackError,
-    RuntimeInconsistency,
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
 from kafkalite.meta import znodes
-from kafkalite.meta.bridge import Bridge, stop
+from kafkalite.meta.bridge import Bridge, first_error, stop
 from kafkalite.meta.changes import Change, TopicDeleted
 from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.meta.snapshot import read_everything
@@ -249,8 +246,13 @@ class ZookeeperStore:
         self._broker_id = broker.broker_id
         path = znodes.broker_path(broker.broker_id)
         data = znodes.broker_data(broker, self._protocols, now_ms=self._clock.wall_ms())
+        taken = (
+            f"another broker is registered as node.id {broker.broker_id} "
+            f"in ZooKeeper at {self._connect}"
+        )
         # A node of this broker's life before goes when its session has timed out.
-        deadline = trio.current_time() + self._session_timeout_s * 1.5 + LONGER_SESSION_S
+        wait_s = self._session_timeout_s * 1.5 + LONGER_SESSION_S
+        deadline, is_told = trio.current_time() + wait_s, False
         while True:
             self._check_connected()
             woken = trio.Event()
@@ -269,10 +271,10 @@ class ZookeeperStore:
             except NoNodeError:
                 continue
             if trio.current_time() >= deadline:
-                raise BrokerIdTaken(
-                    f"another broker is registered as node.id {broker.broker_id} "
-                    f"in ZooKeeper at {self._connect}"
-                )
+                raise BrokerIdTaken(taken)
+            if not is_told:
+                logger.warning("%s; waiting up to %.0f s for its end", taken, wait_s)
+                is_told = True
             with trio.move_on_at(deadline):
                 await woken.wait()
 
@@ -292,7 +294,7 @@ class ZookeeperStore:
         transaction.create(znodes.CONTROLLER, node, ephemeral=True)
         transaction.set_data(znodes.CONTROLLER_EPOCH, str(epoch + 1).encode(), version=version)
         results = await self._one(transaction.commit_async())
-        if _first_error(results) is None:
+        if first_error(results) is None:
             epoch, version = epoch + 1, version + 1
         elif not await self._is_own_controller_node():
             return None
@@ -394,7 +396,7 @@ class ZookeeperStore:
             results = await self._one(transaction.commit_async())
         except KafkaError as error:
             raise OutcomeUnknown(f"perhaps committed: {error.message}") from error
-        failure = _first_error(results)
+        failure = first_error(results)
         if failure is None:
             self._version = max(self._version, after.version)
             return
@@ -585,10 +587,3 @@ class ZookeeperStore:
             yield
         except znodes.NotKafka as error:
             raise MetadataStoreError(f"ZooKeeper at {self._connect}: {error}") from error
-
-
-def _first_error(results: Sequence[object]) -> KazooException | None:
-    """Return why a transaction failed."""
-    errors = [result for result in results if isinstance(result, KazooException)]
-    causes = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
-    return (causes or errors or [None])[0]

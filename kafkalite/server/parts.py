@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafkalite.server")
 
-CONTROL_LANE, ISR_LANE = "controller", "isr"
+CONTROLLER_LANE, ISR_LANE = "controller", "isr"
 """Connections to the controller: what this broker asks for itself, and changes of ISRs, which are
 not to wait behind that."""
 
@@ -103,7 +103,7 @@ def cluster_parts(
     peers = PeerClients(network, image, settings=peer_settings(config))
     controller, forwarding, isr = (
         ControllerClient(peers, image, lane=lane)
-        for lane in (CONTROL_LANE, FORWARDING_LANE, ISR_LANE)
+        for lane in (CONTROLLER_LANE, FORWARDING_LANE, ISR_LANE)
     )
     return ClusterParts(
         peers=peers,

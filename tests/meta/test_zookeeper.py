@@ -586,7 +586,7 @@ def test_an_id_that_is_taken_is_refused_with_one_line(zookeeper, monkeypatch):
     trio.run(main)
 
 
-def test_an_id_of_a_dead_session_is_waited_for(zookeeper):
+def test_an_id_of_a_dead_session_is_waited_for(zookeeper, caplog):
     async def main():
         async with opened(zookeeper, 2) as (first, second):
             before = await first.register(broker(1))
@@ -601,6 +601,8 @@ def test_an_id_of_a_dead_session_is_waited_for(zookeeper):
                     assert await second.register(broker(1)) > before
 
     trio.run(main)
+    (told,) = [each for each in caplog.messages if "waiting up to" in each]
+    assert told.startswith("another broker is registered as node.id 1 in ZooKeeper at ")
 
 
 def test_a_session_longer_than_asked_for_is_waited_for():
