@@ -17,6 +17,7 @@ import trio
 from kafkalite.config import BrokerConfig
 from kafkalite.config_listeners import with_hosts
 from kafkalite.log_config import LogConfig
+from kafkalite.meta.apart import commit_apart, with_failure
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
     BrokerRegistered,
@@ -42,6 +43,7 @@ from kafkalite.meta.producer_ids import ProducerIds
 from kafkalite.meta.remote import create_topics, producer_id_block
 from kafkalite.meta.store import (
     Committed,
+    Contradiction,
     ControllerChanged,
     FellBehind,
     LiveBrokers,
@@ -237,18 +239,21 @@ class MetadataRunner:
             if not changes:
                 return results
             try:
-                version = await self._store.commit(self._image, image, changes)
-            except KafkaError as error:
+                await self._commit(changes, image)
+            except KafkaError as failure:
+                error, missing = failure, changes
+                if isinstance(error, Contradiction):
+                    missing, error = await commit_apart(changes, error, self._commit)
                 self._on_failed_commit(error)
-                # Refusals stand, and so does the finding that there is nothing to do.
-                return [
-                    result if isinstance(result, KafkaError) or not result else error
-                    for result in results
-                ]
-            # From here to the end of the subscribers nothing waits.
-            self._apply(replace(image, version=version), changes)
-            await self._store.sum_up(self._image)
+                return with_failure(results, missing, error)
         return results
+
+    async def _commit(self, changes: Sequence[Change], image: Image | None = None) -> None:
+        image = image or self._image.apply(changes)
+        version = await self._store.commit(self._image, image, changes)
+        # From here to the end of the subscribers nothing waits.
+        self._apply(replace(image, version=version), changes)
+        await self._store.sum_up(self._image)
 
     def preview(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
         """Return what `submit_all` would, and change nothing (validate_only)."""

@@ -149,6 +149,7 @@ class MetadataStore(Protocol):
 
         Raises:
             OutcomeUnknown: perhaps committed. Load before the next commit.
+            Contradiction: nothing was committed, and loading changes nothing.
             KafkaError: nothing was committed: NOT_CONTROLLER if another broker took over,
                 KAFKA_STORAGE_ERROR, INVALID_REQUEST if it is too much for the store.
         """
@@ -181,3 +182,7 @@ class OutcomeUnknown(KafkaError):
     def __init__(self, message: str) -> None:
         # Clients find the controller anew and ask again: what was asked for may be there by then.
         super().__init__(ErrorCode.NOT_CONTROLLER, message)
+
+
+class Contradiction(OutcomeUnknown):
+    """A commit that did not happen, though nobody else committed: a node is not as it should be."""

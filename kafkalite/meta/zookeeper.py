@@ -37,6 +37,7 @@ from kafkalite.meta.store import (
     NO_CONTROLLER,
     BrokerIdTaken,
     Committed,
+    Contradiction,
     ControllerChanged,
     FellBehind,
     LiveBrokers,
@@ -79,6 +80,7 @@ _NOT_REACHED = (
     OperationTimeoutError,
     SessionExpiredError,
 )
+_CONTRADICTIONS = (BadVersionError, NodeExistsError, NoNodeError)
 
 CONTROLLER, CHANGES, BROKERS = "controller", "changes", "brokers"
 
@@ -328,7 +330,7 @@ class ZookeeperStore:
                 try:
                     await self._commit_part(before, image, part)
                 except KafkaError as error:
-                    if not number or isinstance(error, OutcomeUnknown):
+                    if not number:
                         raise
                     raise OutcomeUnknown(f"only partly committed: {error.message}") from error
                 before = image
@@ -405,8 +407,12 @@ class ZookeeperStore:
         if not place and isinstance(failure, BadVersionError):
             self._own_epoch = self._own_epoch_version = -1
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "another broker became controller")
-        # Somebody committed (this broker itself, if an answer was lost), or wrote by hand.
-        raise OutcomeUnknown(f"metadata in ZooKeeper are others than thought: {what}: {failure!r}")
+        # Somebody committed (this broker itself, if an answer was lost); but if the first two
+        # operations would have worked, it was nobody, and somebody wrote by hand.
+        is_by_hand = place >= 2 and isinstance(failure, _CONTRADICTIONS)
+        raise (Contradiction if is_by_hand else OutcomeUnknown)(
+            f"metadata in ZooKeeper are others than thought: {what}: {failure!r}"
+        )
 
     # --- Following -------------------------------------------------------------------------------
 

@@ -498,6 +498,36 @@ def test_a_setting_that_zookeeper_cannot_take_is_refused(zookeeper):
     trio.run(main)
 
 
+def test_one_bad_node_does_not_keep_other_topics_from_a_new_leader(zookeeper, caplog):
+    async def main():
+        async with nodes_on(zookeeper, 3) as nodes:
+            controller = next(node for node in nodes if node.runner.is_controller)
+            victim = next(node for node in nodes if node is not controller)
+            for number in range(7):
+                topic = create(f"t{number}", number + 1, num_partitions=3, replication_factor=3)
+                await controller.runner.submit(topic)
+            bad = next(
+                f"/brokers/topics/t3/partitions/{index}/state"
+                for index, state in enumerate(controller.image.topics["t3"].partitions)
+                if state.leader == victim.id
+            )
+            with Look(zookeeper) as look:
+                look.client.delete(bad)
+            victim.stop()
+            await until(lambda: victim.id not in controller.image.brokers)
+            for name, topic in controller.image.topics.items():
+                leaders = {state.leader for state in topic.partitions}
+                assert (victim.id in leaders) == (name == "t3")
+            await controller.runner.submit(create("more", 99))
+            other = next(node for node in nodes if node not in (controller, victim))
+            await until(lambda: other.image.version == controller.image.version)
+            assert comparable(other.image) == comparable(controller.image)
+        (error,) = [each.message for each in caplog.records if each.levelname == "ERROR"]
+        assert bad in error
+
+    trio.run(main)
+
+
 def test_a_note_of_a_deleted_topic_does_not_harm_its_successor(zookeeper):
     """Its controller died before it removed the note, which was the last of the topic."""
 
