@@ -14,6 +14,9 @@ from kafkalite.wire.primitives import STRING_SIZE_MAX
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 """What the log says to a record that is larger than its topic allows."""
 
+SHORT_LENGTH_MAX = STRING_SIZE_MAX // 5
+"""Characters that fit whatever they are, of at most four bytes each, and what is added to them."""
+
 Key = TypeVar("Key")
 
 
@@ -25,7 +28,8 @@ def check_group_id(group_id: str) -> None:
     """
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-    check_size("group id", group_id, ErrorCode.INVALID_GROUP_ID)
+    if len(group_id) > SHORT_LENGTH_MAX:  # looked at here, for heartbeats are many
+        check_size("group id", group_id, ErrorCode.INVALID_GROUP_ID)
 
 
 def check_size(
@@ -46,7 +50,7 @@ def check_size(
         KafkaError: `code`.
     """
     size_max = STRING_SIZE_MAX - reserved
-    if text and 4 * len(text) > size_max and len(text.encode()) > size_max:
+    if text and len(text) > SHORT_LENGTH_MAX and len(text.encode()) > size_max:
         raise KafkaError(code, f"the {what} is longer than {size_max} bytes of UTF-8")
 
 
