@@ -9,8 +9,6 @@ from typing import Final
 from kafkalite.meta.image import NO_LEADER, Image, PartitionImage
 from kafkalite.types import TopicPartition
 
-UNKNOWN_BROKER: Final = -1
-
 
 class InvariantBroken(AssertionError):
     """The protocol, or what implements it, is wrong; the message says how."""
