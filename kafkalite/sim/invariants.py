@@ -4,7 +4,6 @@ A broken one raises `InvariantBroken` at the moment at which it breaks.
 """
 
 from collections.abc import Hashable
-from typing import Final
 
 from kafkalite.meta.image import NO_LEADER, Image, PartitionImage
 from kafkalite.types import TopicPartition
