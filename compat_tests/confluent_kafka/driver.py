@@ -208,12 +208,14 @@ class Program(Transactions, DriverProgram):
         timeout_ms: int = 20000,
         max_partition_bytes: int | None = None,
         reset: str = "earliest",
+        rack: str = "",
     ) -> dict[str, Any]:
         config = {
             **self.base,
             "group.id": "unused-by-assign",
             "enable.auto.commit": False,
             "auto.offset.reset": reset,
+            "client.rack": rack,
         }
         if max_partition_bytes is not None:
             config["max.partition.fetch.bytes"] = max_partition_bytes

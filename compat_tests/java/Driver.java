@@ -275,6 +275,9 @@ public final class Driver {
             config.put("max.partition.fetch.bytes", request.get("max_partition_bytes").asInt());
             config.put("fetch.max.bytes", request.get("max_partition_bytes").asInt());
         }
+        if (request.hasNonNull("rack")) {
+            config.put("client.rack", text(request, "rack"));
+        }
         return config;
     }
 
