@@ -345,6 +345,11 @@ class TestAddOffsets:
         assert add_offsets(broker, 4, (1000, 0)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
         assert add_offsets(broker, 4, (1000, 0), name="") is ErrorCode.INVALID_REQUEST
 
+    def test_name_that_cannot_be_stored_is_refused(self, broker):
+        """A request has room for so much only as invalid UTF-8, which is longer once it is read."""
+        code = add_offsets(broker, 4, (1000, 0), name="\ufffd" * 20_000, how="wait")
+        assert code is ErrorCode.INVALID_REQUEST
+
     def test_topic_of_offsets_is_made_first(self):
         """Producers ask for this before they look for the group's coordinator."""
         topics = {name: TOPICS[name] for name in TOPICS if name != CONSUMER_OFFSETS_TOPIC}
