@@ -21,6 +21,7 @@ from kafkalite.log.checkpoint import format_uuid
 from kafkalite.log.disk import SLOW_APPEND_MS, OsDisk, allow_many_open_files
 from kafkalite.log.manager import LogManager
 from kafkalite.meta.changes import (
+    ConfigsChanged,
     ImageReplaced,
     LeaderEpochsRaised,
     PartitionChanged,
@@ -323,6 +324,8 @@ class Broker:
         self.services.replicas.on_changes(changes, image)
         self._lead(image, _topics_touched(changes))
         before, self._image = self._image, image
+        if any(isinstance(change, ConfigsChanged | ImageReplaced) for change in changes):
+            self.services.logs.settings = parts.housekeeping_settings(self.services.config)
         if any(isinstance(change, TopicDeleted | ImageReplaced) for change in changes):
             self.services.groups.on_topics_deleted(_deleted_between(before, image))
 

@@ -13,7 +13,13 @@ from kafkalite.log import disk as disk_module
 from kafkalite.log.checkpoint import write_partition_metadata
 from kafkalite.log.directories import LogDirectoryError
 from kafkalite.log.disk import OsDisk
-from kafkalite.meta.events import CreateTopic, DeleteTopic
+from kafkalite.meta.changes import BROKER_RESOURCE
+from kafkalite.meta.events import (
+    CreateTopic,
+    DeleteTopic,
+    IncrementalAlterConfigs,
+    Operation,
+)
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.server import broker as broker_module
 from kafkalite.server.broker import Broker
@@ -325,3 +331,17 @@ async def test_group_is_coordinated_once_the_log_of_its_offsets_can_be_made(tmp_
                 await trio.sleep(0.01)
         assert await commit_offset(broker, "g", "t", 5) == ErrorCode.NONE
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+async def test_housekeeping_follows_settings_that_are_altered(name):
+    async with running() as broker:
+        changes = {"producer.id.expiration.ms": "1234", "log.cleaner.backoff.ms": "77"}
+        event = IncrementalAlterConfigs(
+            resource_type=BROKER_RESOURCE,
+            resource_name=name,
+            operations=[(key, Operation.SET, value) for key, value in changes.items()],
+        )
+        await broker.services.metadata.submit(event)
+        settings = broker.services.logs.settings
+        assert (settings.producer_id_expiration_ms, settings.cleaner_backoff_ms) == (1234, 77)
