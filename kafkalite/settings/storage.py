@@ -73,7 +73,7 @@ STORAGE_SETTINGS: tuple[Setting, ...] = (
         choices=("CreateTime", "LogAppendTime"),
         update=CLUSTER_WIDE,
     ),
-    Setting("log.preallocate", BOOLEAN, False, update=CLUSTER_WIDE),
+    Setting("log.preallocate", BOOLEAN, False, update=CLUSTER_WIDE, inert=True),
     Setting("log.retention.bytes", LONG, -1, update=CLUSTER_WIDE),
     Setting("log.retention.check.interval.ms", LONG, 300_000, minimum=1),
     Setting("log.retention.hours", INT, 168, form="age"),

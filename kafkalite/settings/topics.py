@@ -41,7 +41,7 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
     Setting("min.cleanable.dirty.ratio", DOUBLE, 0.5, minimum=0, maximum=1),
     Setting("min.compaction.lag.ms", LONG, 0, minimum=0),
     Setting("min.insync.replicas", INT, 1, minimum=1),
-    Setting("preallocate", BOOLEAN, False),
+    Setting("preallocate", BOOLEAN, False, inert=True),
     Setting("remote.log.copy.disable", BOOLEAN, False, inert=True),
     Setting("remote.log.delete.on.disable", BOOLEAN, False, inert=True),
     Setting("remote.storage.enable", BOOLEAN, False, inert=True),

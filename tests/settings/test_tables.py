@@ -117,13 +117,18 @@ def test_profiles_set_known_settings_to_allowed_values() -> None:
 def test_settings_say_rightly_whether_the_broker_acts_on_them() -> None:
     """A setting is either named by the code that acts on it, or marked as inert."""
     package = Path(documentation_module.__file__).parent.parent
-    named = {
-        name
+    code = "".join(
+        path.read_text()
         for path in package.rglob("*.py")
-        if path.parent.name != "settings"
-        for name in re.findall(r'"([a-z][a-z0-9.]+)"', path.read_text())
-    }
-    defaults = {name for synonyms in TOPIC_SYNONYMS.values() for name, _ in synonyms}
+        if path.parent.name != "settings" and path.name != "log_config.py"
+    )
+    named = set(re.findall(r'"([a-z][a-z0-9.]+)"', code))
+    # Settings of topics reach the code that acts on them as fields of LogConfig.
+    fields = set(re.findall(r"\.([a-z0-9_]+)\b", code)) & set(LogConfig.__dataclass_fields__)
+    used = {name for name in TOPIC_SYNONYMS if name.replace(".", "_") in fields}
+    unused = set(TOPIC_SYNONYMS) - used - named
+    assert sorted(unused) == sorted(name for name in TOPIC_SYNONYMS if TOPIC[name].inert)
+    defaults = {name for topic_name in used for name, _ in TOPIC_SYNONYMS[topic_name]}
     group_bounds = {name for name in BROKER if name.startswith("group.") and BROKER[name].inert}
     acted_on = (named | defaults) & set(BROKER) - group_bounds
     inert = {name for name, setting in BROKER.items() if setting.inert}
