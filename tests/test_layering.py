@@ -41,7 +41,7 @@ THREADED = {"log/disk", "meta/zookeeper", "testing/broker", "testing/proxy"}
 """The modules that may start threads; those of testing/ work while the test's thread blocks."""
 
 ONLY_IMPORTERS = {
-    "kazoo": {"meta/bridge", "meta/zookeeper"},
+    "kazoo": {"meta/bridge", "meta/deletions", "meta/zookeeper"},
     "cramjam": {"wire/compression"},
     "construct": {"wire"},
     "pyspark": {"pipeline"},

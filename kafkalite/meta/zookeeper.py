@@ -31,6 +31,7 @@ from kazoo.retry import KazooRetry
 from kafkalite.meta import znodes
 from kafkalite.meta.bridge import Bridge, first_error, stop
 from kafkalite.meta.changes import Change, TopicDeleted
+from kafkalite.meta.deletions import Deletions
 from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.meta.snapshot import read_everything
 from kafkalite.meta.store import (
@@ -114,6 +115,7 @@ class ZookeeperStore:
         self._protocols = protocols or {}
         self._client: Any = None
         self._bridge: Bridge
+        self._deletions: Deletions
         self._broker_id = NO_CONTROLLER
         # The reign of this broker, and the version of the node that fences it; -1 without one.
         self._own_epoch = self._own_epoch_version = -1
@@ -157,6 +159,7 @@ class ZookeeperStore:
             raise MetadataStoreError(f"zookeeper.connect: {self._connect}: {error}") from error
         self._client.add_listener(lambda state: self._bridge.call(self._on_state, state))
         self._client.start_async()
+        self._deletions = Deletions(self._client, self._one)
         try:
             with trio.fail_after(self._connection_timeout_ms / 1_000):
                 while not self._is_connected:
@@ -304,7 +307,7 @@ class ZookeeperStore:
             data, stat = await self._one(client.get_async(znodes.CONTROLLER_EPOCH))
             epoch, version = znodes.read_controller_epoch(data), stat.version
         self._own_epoch, self._own_epoch_version = epoch, version
-        await self._finish_deletions()
+        await self._deletions.finish(version)
         self._read_soon(BROKERS)
         return epoch
 
@@ -324,6 +327,8 @@ class ZookeeperStore:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
         # Neither half a commit nor one that was made and not heard of: so no cancellation.
         with trio.CancelScope(shield=True):
+            if self._deletions.is_due:
+                await self._deletions.finish(self._own_epoch_version)
             parts = parts_of(changes, before)
             for number, part in enumerate(parts):
                 image = after if len(parts) == 1 else before.apply(part)
@@ -335,50 +340,16 @@ class ZookeeperStore:
                     raise OutcomeUnknown(f"only partly committed: {error.message}") from error
                 before = image
             if any(isinstance(change, TopicDeleted) for change in changes):
-                await self._finish_deletions()
+                await self._deletions.finish(self._own_epoch_version)
         return before.version
 
-    async def _finish_deletions(self) -> None:
-        """Remove what is left of topics with very many partitions, or leave it to a later time."""
-        client = self._client
-        try:
-            for name in await self._one(client.get_children_async(znodes.DELETED_TOPICS)):
-                path, note = znodes.topic_path(name), f"{znodes.DELETED_TOPICS}/{name}"
-                if await self._is_topic(path):  # another one of that name, made since
-                    await self._delete([note])
-                    continue
-                try:
-                    children = await self._one(client.get_children_async(f"{path}/partitions"))
-                except NoNodeError:
-                    children = []
-                nodes = [f"{path}/partitions/{index}" for index in children]
-                for nodes_now in (
-                    [f"{node}/state" for node in nodes],
-                    nodes,
-                    [f"{path}/partitions"],
-                    [path],
-                    [note],
-                ):
-                    await self._delete(nodes_now)
-        except KafkaError as error:
-            logger.info("nodes of deleted topics are left: %s", error.message)
-
-    async def _is_topic(self, path: str) -> bool:
-        try:
-            data, _ = await self._one(self._client.get_async(path))
-        except NoNodeError:
-            return False
-        return bool(data)
-
-    async def _delete(self, paths: Sequence[str]) -> None:
-        for start in range(0, len(paths), PIPELINED):
-            some = paths[start : start + PIPELINED]
-            pending = [self._client.delete_async(path) for path in some]
-            for request in pending:
-                with contextlib.suppress(NoNodeError):
-                    await self._one(request)
-
-    async def _commit_part(self, before: Image, after: Image, changes: Sequence[Change]) -> None:
+    async def _commit_part(
+        self,
+        before: Image,
+        after: Image,
+        changes: Sequence[Change],
+        overwritten: frozenset[str] = frozenset(),
+    ) -> None:
         transaction = self._client.transaction()
         transaction.check(znodes.CONTROLLER_EPOCH, self._own_epoch_version)
         data = znodes.change_data(
@@ -387,6 +358,8 @@ class ZookeeperStore:
         transaction.create(znodes.change_path(after.version), data)
         for operation in operations(before, after, changes, controller_epoch=self._own_epoch):
             match operation:
+                case Create(path=path, data=data) if path in overwritten:
+                    transaction.set_data(path, data)
                 case Create(path=path, data=data):
                     transaction.create(path, data)
                 case Set(path=path, data=data, version=version):
@@ -403,10 +376,14 @@ class ZookeeperStore:
             self._version = max(self._version, after.version)
             return
         place = next(i for i, result in enumerate(results) if result is failure)
-        what = transaction.operations[place].path
+        what = transaction.operations[place].path.removeprefix(self._client.chroot)
         if not place and isinstance(failure, BadVersionError):
             self._own_epoch = self._own_epoch_version = -1
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "another broker became controller")
+        if what.startswith("/config/") and isinstance(failure, NodeExistsError):
+            # Somebody else's, of a topic that is not there; Kafka overwrites it too.
+            await self._commit_part(before, after, changes, overwritten | {what})
+            return
         # Somebody committed (this broker itself, if an answer was lost); but if the first two
         # operations would have worked, it was nobody, and somebody wrote by hand.
         is_by_hand = place >= 2 and isinstance(failure, _CONTRADICTIONS)

@@ -546,6 +546,70 @@ def test_a_note_of_a_deleted_topic_does_not_harm_its_successor(zookeeper):
     trio.run(main)
 
 
+def test_name_of_a_topic_that_is_half_gone_is_free_in_the_end(zookeeper):
+    """ZooKeeper was not reached while the nodes of a long topic were removed."""
+
+    async def main():
+        async with opened(zookeeper) as store:
+            await store.register(broker(1))
+            await store.campaign()
+            with Look(zookeeper) as look:
+                look.client.create("/brokers/topics/t/partitions/0/state", b"", makepath=True)
+                look.client.create("/kafkalite/deleted_topics/t", b"")
+                one = store._one
+
+                async def unreachable(request):
+                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "not reached")
+
+                store._deletions._one = unreachable
+                await store._deletions.finish(store._own_epoch_version)
+                assert look.client.exists("/brokers/topics/t")
+                store._deletions._one = one
+                await commit(store, Image(), topic_change("t", 1, 3))
+                assert look.json("/brokers/topics/t/partitions/2/state")["isr"]
+                assert look.client.get_children("/kafkalite/deleted_topics") == []
+
+    trio.run(main)
+
+
+def test_a_stale_controller_removes_nothing(zookeeper):
+    """Rule 188: the name may be another topic's by now."""
+
+    async def main():
+        async with opened(zookeeper) as store:
+            await store.register(broker(1))
+            await store.campaign()
+            with Look(zookeeper) as look:
+                look.client.set("/controller_epoch", b"7")
+                look.client.create("/brokers/topics/t/partitions", b"", makepath=True)
+                look.client.create("/kafkalite/deleted_topics/t", b"")
+                await store._deletions.finish(store._own_epoch_version)
+                assert store._deletions.is_due
+                assert look.client.exists("/brokers/topics/t/partitions")
+
+    trio.run(main)
+
+
+def test_leftover_settings_of_a_topic_are_overwritten(zookeeper):
+    """As Apache Kafka does; its tools leave them behind."""
+
+    async def main():
+        async with opened(zookeeper) as store:
+            await store.register(broker(1))
+            await store.campaign()
+            with Look(zookeeper) as look:
+                look.client.create("/config/topics/t", b"{}")
+                configs = {"retention.ms": "5"}
+                state = PartitionImage((1,), (1,), 1)
+                created = TopicCreated(
+                    name="t", topic_id=topic_id(1), partitions=(state,), configs=configs
+                )
+                await commit(store, Image(), created)
+                assert look.json("/config/topics/t")["config"] == configs
+
+    trio.run(main)
+
+
 def test_partition_states_are_written_once_for_each_step(zookeeper):
     async def main():
         async with opened(zookeeper) as store:
