@@ -13,12 +13,11 @@ from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, java_command, run_tool
 from compat_tests.conftest import skip_or_fail
 from compat_tests.kafka_tools.scenarios import ToolBench
 from compat_tests.toolchains import MissingToolchain
+from kafkalite.testing import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from kafkalite.testing import Cluster
 
 pytestmark = [
     pytest.mark.compat,
@@ -110,6 +109,23 @@ def test_topics_are_replicated_as_asked_for(bench: ClusterBench) -> None:
     }
     bench.run("kafka-topics", "--alter", "--topic", topic, "--partitions", "5")
     assert all(len(isr) == 3 for _, _, isr in bench.described(topic).values())
+
+
+def test_each_partition_is_in_both_racks(tmp_path: Path) -> None:
+    racks = {1: "east", 2: "east", 3: "west", 4: "west"}
+    with Cluster(
+        len(racks), broker_config={n: {"broker.rack": rack} for n, rack in racks.items()}
+    ) as cluster:
+        bench = ClusterBench(version=KAFKA_4, bootstrap=cluster.bootstrap, folder=tmp_path)
+        topic = bench.name()
+        create = ("kafka-topics", "--create", "--topic", topic, "--partitions", "12")
+        bench.run(*create, "--replication-factor", "2")
+        partitions = bench.described(topic)
+    assert len(partitions) == 12
+    for _, replicas, _ in partitions.values():
+        assert {racks[broker] for broker in replicas} == {"east", "west"}
+    leaders = [leader for leader, _, _ in partitions.values()]
+    assert {leaders.count(broker) for broker in racks} == {3}
 
 
 def test_partitions_that_miss_a_replica_are_listed(bench: ClusterBench, cluster: Cluster) -> None:
