@@ -21,9 +21,9 @@ from tests.cluster.faults import WEIGHTS, Faults
 from tests.cluster.workload import PATIENCE_S, Workload
 
 
-def run_round(seed, data_dir, *, faults, gap_s, only=None):
+def run_round(seed, data_dir, *, faults, gap_s, only=None, namespaces=False):
     """Run one round; return what was injected, what was done, and what was found."""
-    with Cluster(3, data_dir=data_dir) as cluster:
+    with Cluster(3, data_dir=data_dir, namespaces=namespaces) as cluster:
         injected = Faults(cluster, seed=seed, only=only)
         with Workload(cluster.bootstrap, seed=seed, folder=data_dir) as workload:
             workload.wait_progress(PATIENCE_S)
@@ -45,6 +45,9 @@ def main():
     parser.add_argument("--faults", type=int, default=1_000, help="of all rounds")
     parser.add_argument("--each", type=int, default=50, help="faults of one round")
     parser.add_argument("--only", choices=WEIGHTS, help="the one fault to inject")
+    parser.add_argument(
+        "--namespaces", action="store_true", help="cut in the kernel; Linux, as root, no slow links"
+    )
     parser.add_argument("--gap", type=float, default=0.5, help="seconds between two, on average")
     parser.add_argument("--minutes", type=float, default=600, help="begin no round after this")
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
@@ -56,7 +59,12 @@ def main():
         data_dir = tempfile.mkdtemp(prefix=f"kafkalite-soak-{seed}-")
         started = time.monotonic()
         counts, work, found = run_round(
-            seed, data_dir, faults=options.each, gap_s=options.gap, only=options.only
+            seed,
+            data_dir,
+            faults=options.each,
+            gap_s=options.gap,
+            only=options.only,
+            namespaces=options.namespaces,
         )
         injected += counts
         done += Counter(work)

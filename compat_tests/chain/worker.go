@@ -47,10 +47,16 @@ func main() {
 			continue
 		}
 		fail(session.Begin())
+		produced := kgo.AbortingFirstErrPromise(session.Client())
 		fetches.EachRecord(func(record *kgo.Record) {
-			session.Produce(background, &kgo.Record{Topic: target, Partition: record.Partition, Key: record.Key, Value: record.Value}, nil)
+			session.Produce(background, &kgo.Record{Topic: target, Partition: record.Partition, Key: record.Key, Value: record.Value}, produced.Promise())
 		})
-		committed, err := session.End(background, kgo.TransactionEndTry(rand.Float64() >= abortedShare))
+		// End flushes, and commits offsets without asking whether all records are there.
+		failure := produced.Err()
+		if failure != nil {
+			fmt.Fprintln(os.Stderr, "refused:", failure)
+		}
+		committed, err := session.End(background, kgo.TransactionEndTry(failure == nil && rand.Float64() >= abortedShare))
 		fail(err)
 		if committed {
 			fmt.Println("committed")

@@ -122,6 +122,7 @@ class ZookeeperStore:
         # The last commit that was loaded or told.
         self._version = 0
         self._is_connected = self._is_lost = self._is_closed = False
+        self._is_waiting_for_id = False
         self._events: deque[StoreEvent] = deque()
         self._to_read = {CONTROLLER, CHANGES}
         self._woken = trio.Event()
@@ -257,7 +258,7 @@ class ZookeeperStore:
         )
         # A node of this broker's life before goes when its session has timed out.
         wait_s = self._session_timeout_s * 1.5 + LONGER_SESSION_S
-        deadline, is_told = trio.current_time() + wait_s, False
+        deadline = trio.current_time() + wait_s
         while True:
             self._check_connected()
             woken = trio.Event()
@@ -265,6 +266,7 @@ class ZookeeperStore:
                 _, stat = await self._one(
                     self._client.create_async(path, data, ephemeral=True, include_data=True)
                 )
+                self._is_waiting_for_id = False
                 return int(stat.czxid)
             except NodeExistsError:
                 pass
@@ -277,9 +279,9 @@ class ZookeeperStore:
                 continue
             if trio.current_time() >= deadline:
                 raise BrokerIdTaken(taken)
-            if not is_told:
+            if not self._is_waiting_for_id:
+                self._is_waiting_for_id = True
                 logger.warning("%s; waiting up to %.0f s for its end", taken, wait_s)
-                is_told = True
             with trio.move_on_at(deadline):
                 await woken.wait()
 

@@ -27,7 +27,7 @@ class WatchedEnsemble(Ensemble):
         # Without arguments, super() looks for the class that slots have replaced.
         Ensemble.append(self, commit)
         self.invariants.on_metadata(before, self.image)
-        self.envelope.on_commit(self.image)
+        self.envelope.on_commit(self.image, self.live())
 
 
 class Auditor:

@@ -1,14 +1,16 @@
 """Which losses of data Kafka's protocol promises to survive: the fault envelope (see `faults`)."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kafkalite.isr.state import PendingShrink
-from kafkalite.meta.image import Image, PartitionImage
+from kafkalite.meta.image import BrokerImage, Image, PartitionImage
 from kafkalite.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkalite.isr.partition import Partition
+
+Brokers = Mapping[int, BrokerImage]
 
 
 class Envelope:
@@ -22,22 +24,29 @@ class Envelope:
         """Brokers, and the broker epoch in which they were registered when they lost data. One that
         is out of sync may be about to join by what it told before."""
 
-    def on_commit(self, image: Image) -> None:
-        """Forget those who are out of sync and known to have failed: they begin anew."""
+    def on_commit(self, image: Image, live: Brokers) -> None:
+        """Forget those who are out of sync and known to have failed: they begin anew.
+
+        Args:
+            image: as the metadata store has it.
+            live: brokers that are registered there; the controller takes that up a moment later.
+        """
         for place, tainted in list(self._tainted.items()):
             state = image.partition(*place)
             isr = () if state is None else state.isr
             for broker_id, broker_epoch in list(tainted.items()):
-                if broker_id not in isr and _epoch(image, broker_id) != broker_epoch:
+                epochs = (_epoch(image.brokers, broker_id), _epoch(live, broker_id))
+                if broker_id not in isr and broker_epoch not in epochs:
                     del tainted[broker_id]
             if not tainted:
                 del self._tainted[place]
 
-    def on_power_loss(self, broker_id: int, image: Image) -> None:
-        """Note that a broker lost data."""
+    def on_power_loss(self, broker_id: int, image: Image, live: Brokers) -> None:
+        """Note that a broker lost data; the arguments are those of `on_commit`."""
+        brokers = live if broker_id in live else image.brokers
         for place, _ in _hosted_at(image, broker_id):
-            self._tainted.setdefault(place, {})[broker_id] = _epoch(image, broker_id)
-        self.on_commit(image)
+            self._tainted.setdefault(place, {})[broker_id] = _epoch(brokers, broker_id)
+        self.on_commit(image, live)
 
     def allows_power_loss(
         self,
@@ -86,8 +95,8 @@ def shrinking_places(partitions: "Iterable[Partition]") -> set[TopicPartition]:
     }
 
 
-def _epoch(image: Image, broker_id: int) -> int:
-    broker = image.brokers.get(broker_id)
+def _epoch(brokers: Brokers, broker_id: int) -> int:
+    broker = brokers.get(broker_id)
     return -1 if broker is None else broker.broker_epoch
 
 

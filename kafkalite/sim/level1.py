@@ -283,7 +283,7 @@ class World:
             step = image.apply([change])
             self.invariants.on_metadata(image, step)
             image = step
-        self.envelope.on_commit(after)
+        self.envelope.on_commit(after, self.store.live())
         for broker_id in self.store.sessions:
             self._send(
                 STORE,
@@ -476,7 +476,7 @@ class World:
     def _crash(self, broker_id: int, lasts_ms: int, *, loses_data: bool) -> None:
         self.nodes[broker_id].is_alive = False
         if loses_data:
-            self.envelope.on_power_loss(broker_id, self.store.image)
+            self.envelope.on_power_loss(broker_id, self.store.image, self.store.live())
             for log in self._logs[broker_id].values():
                 log.lose_unsynced(self.random)
         self.queue.after(lasts_ms, self._restart, broker_id, self.nodes[broker_id])

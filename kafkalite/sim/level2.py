@@ -364,7 +364,8 @@ class Simulation:
 
     def _crash(self, host: Host, *, loses_data: bool) -> None:
         if loses_data:
-            self.ensemble.envelope.on_power_loss(host.broker_id, self.ensemble.image)
+            ensemble = self.ensemble
+            ensemble.envelope.on_power_loss(host.broker_id, ensemble.image, ensemble.live())
         host.crash(loses_data=loses_data)
         self._later(self._restart, host)
 

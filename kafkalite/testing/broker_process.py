@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -45,8 +45,11 @@ class BrokerProcess:
         self.host = host
         self.port = port
         self.peer_port = peer_port
+        self.peer_host = "127.0.0.1"
         self.advertised_peer_port = peer_port
         """The port that other brokers are told: that of a proxy, where there is one."""
+        self.prefix: Sequence[str] = ()
+        """Words before its command."""
         self.settings = dict(settings)
         self.is_paused = False
         self._was_ready = False
@@ -107,7 +110,17 @@ class BrokerProcess:
         file = self._directory / f"broker-{self.broker_id}.properties"
         lines = [f"{name}={value}\n" for name, value in self._all_settings().items()]
         file.write_text("".join(lines).replace("\\", "\\\\"))
-        command = [sys.executable, "-m", "kafkalite", "serve", str(file), "--force", "-v", *extra]
+        command = [
+            *self.prefix,
+            sys.executable,
+            "-m",
+            "kafkalite",
+            "serve",
+            str(file),
+            "--force",
+            "-v",
+            *extra,
+        ]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
         self._child = Child(command, log_file=self.log_file, environment=environment)
 
@@ -156,8 +169,9 @@ class BrokerProcess:
         return {
             "node.id": str(self.broker_id),
             "listeners": f"{CLIENT_LISTENER}://{host}:{self.port},"
-            f"{BROKER_LISTENER}://127.0.0.1:{self.peer_port}",
-            "advertised.listeners": f"{BROKER_LISTENER}://127.0.0.1:{self.advertised_peer_port}",
+            f"{BROKER_LISTENER}://{self.peer_host}:{self.peer_port}",
+            "advertised.listeners": f"{BROKER_LISTENER}://"
+            f"{self.peer_host}:{self.advertised_peer_port}",
             "listener.security.protocol.map": f"{CLIENT_LISTENER}:PLAINTEXT,"
             f"{BROKER_LISTENER}:PLAINTEXT",
             "inter.broker.listener.name": BROKER_LISTENER,

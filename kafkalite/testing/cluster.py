@@ -21,6 +21,7 @@ from kafkalite.client.errors import ClientError
 from kafkalite.client.leadership import elect_leader, reassign
 from kafkalite.testing.broker import setting_text
 from kafkalite.testing.broker_process import START_TIMEOUT_S, BrokerProcess
+from kafkalite.testing.namespaces import Namespaces
 from kafkalite.testing.processes import ProcessError, unused_port, wait_until_true
 from kafkalite.testing.proxy import Links
 from kafkalite.testing.zookeeper import ZooKeeper
@@ -61,6 +62,8 @@ class Cluster:
         zookeeper: `HOST:PORT[,HOST:PORT...][/PATH]` of one that runs; one of its own if None.
         links: put proxies between the brokers, and before ZooKeeper, which `isolate` needs.
             Replication is faster without.
+        namespaces: cut in the kernel instead (see `testing.namespaces`); Linux, as root. Nothing
+            can be delayed then.
         host: address to listen on for clients.
         ports: of each broker, the one for clients and the one for brokers; any free ones if None.
         durable: let ZooKeeper force each write to disk.
@@ -75,12 +78,15 @@ class Cluster:
         data_dir: str | Path | None = None,
         zookeeper: str | None = None,
         links: bool = True,
+        namespaces: bool = False,
         host: str = "127.0.0.1",
         ports: Mapping[int, tuple[int, int]] | None = None,
         durable: bool = False,
     ) -> None:
         if brokers < 1:
             raise ValueError("a cluster has at least one broker")
+        if namespaces and zookeeper is not None:
+            raise ValueError("in namespaces, only a ZooKeeper of its own can be reached")
         self._clean_up = contextlib.ExitStack()
         self._keeps_data = data_dir is not None
         if data_dir is None:
@@ -90,14 +96,16 @@ class Cluster:
             data_dir = self._clean_up.enter_context(scratch)
         self.data_dir = Path(data_dir).absolute()
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        self.links = Links() if links else None
+        numbers = range(1, brokers + 1)
+        self.links = Links() if links and not namespaces else None
+        self.namespaces = Namespaces([*map(str, numbers), ZOOKEEPER]) if namespaces else None
         self.zookeeper: ZooKeeper | None = None
         if zookeeper is None:
-            self.zookeeper = ZooKeeper(self.data_dir / "zookeeper", durable=durable)
+            port = unused_port() if namespaces else 0
+            self.zookeeper = ZooKeeper(self.data_dir / "zookeeper", port=port, durable=durable)
         self._zookeeper_address = zookeeper
         self._isolated: set[int] = set()
         settings = {**TEST_SETTINGS, **replication_settings(brokers), **_texts(config)}
-        numbers = range(1, brokers + 1)
         self._chooses_ports = ports is None
         chosen = ports or {number: (unused_port(), unused_port()) for number in numbers}
         self.brokers: dict[int, BrokerProcess] = {
@@ -128,8 +136,11 @@ class Cluster:
 
         Raises:
             ZooKeeperError, ProcessError, TimeoutError: with what the logs say.
+            NamespaceError: the system gives none.
         """
         try:
+            if self.namespaces is not None:
+                self._enter(self.namespaces.start())
             if self.zookeeper is not None:
                 self.zookeeper.start(timeout_s)
             if self.links is not None:
@@ -160,6 +171,8 @@ class Cluster:
             self.zookeeper.close()
         if self.links is not None:
             self.links.stop()
+        if self.namespaces is not None:
+            self.namespaces.stop()
         self._clean_up.close()
 
     @property
@@ -230,18 +243,18 @@ class Cluster:
             inbound: cut what comes to it.
             outbound: cut what it sends.
         """
-        links = self._need_links()
+        network = self._network()
         others = [str(n) for n in (self.brokers if peers is None else peers) if n != number]
         for other in [*others, ZOOKEEPER] if zookeeper else others:
             if outbound:
-                links.cut(str(number), other, both_ways=False)
+                network.cut(str(number), other, both_ways=False)
             if inbound:
-                links.cut(other, str(number), both_ways=False)
+                network.cut(other, str(number), both_ways=False)
         self._isolated.add(number)
 
     def cut(self, source: int, destination: int, *, both_ways: bool = True) -> None:
         """Cut one broker off from another one, or only its way there."""
-        self._need_links().cut(str(source), str(destination), both_ways=both_ways)
+        self._network().cut(str(source), str(destination), both_ways=both_ways)
 
     def delay(
         self, source: int, destination: int, delay_s: float, *, both_ways: bool = True
@@ -251,11 +264,11 @@ class Cluster:
 
     def disconnect(self, one: int, other: int) -> int:
         """Close the connections between two brokers; return how many there were."""
-        return self._need_links().disconnect(str(one), str(other))
+        return self._network().disconnect(str(one), str(other))
 
     def heal(self, number: int | None = None) -> None:
         """End cuts and delays of a broker, or of all."""
-        self._need_links().heal(None if number is None else str(number))
+        self._network().heal(None if number is None else str(number))
         self._isolated -= {number} if number is not None else set(self.brokers)
 
     def expire_session(self, number: int) -> bool:
@@ -507,9 +520,21 @@ class Cluster:
             else:
                 return
 
+    def _enter(self, namespaces: Namespaces) -> None:
+        """Have everything run in its namespace."""
+        if self.zookeeper is not None:
+            self.zookeeper.host = namespaces.address(ZOOKEEPER)
+            self.zookeeper.prefix = namespaces.prefix(ZOOKEEPER)
+        for number, broker in self.brokers.items():
+            broker.host = broker.peer_host = namespaces.address(str(number))
+            broker.prefix = namespaces.prefix(str(number))
+
+    def _network(self) -> Links | Namespaces:
+        return self.namespaces or self._need_links()
+
     def _need_links(self) -> Links:
         if self.links is None:
-            raise RuntimeError("this cluster was made without links: Cluster(links=True)")
+            raise RuntimeError("this cluster was made without links, or with namespaces")
         return self.links
 
 

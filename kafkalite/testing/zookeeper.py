@@ -13,10 +13,13 @@ import struct
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from kafkalite.pipeline.installation import java_homes
 from kafkalite.testing.processes import Child, ProcessError, unused_port, wait_until_true
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 INSTALL: Final = "install both, in the checkout, with: pip install '.[cluster]'"
 
@@ -111,6 +114,8 @@ class ZooKeeper:
         self.data_dir = Path(data_dir).absolute()
         self.host = host
         self.port = port
+        self.prefix: Sequence[str] = ()
+        """Words before its command."""
         self._tick_ms = tick_ms
         self._durable = durable
         self._child: Child | None = None
@@ -192,7 +197,7 @@ class ZooKeeper:
             )
         )
         logging.write_text(LOGGING)
-        command = [_find_java(), *JVM_OPTIONS, "-cp", _classpath()]
+        command = [*self.prefix, _find_java(), *JVM_OPTIONS, "-cp", _classpath()]
         command += [f"-Dlog4j2.configurationFile={logging}"]
         command += [f"-Dzookeeper.forceSync={'yes' if self._durable else 'no'}"]
         self._child = Child([*command, MAIN_CLASS, str(config)], log_file=self.log_file)

@@ -46,14 +46,16 @@ def started(*arguments, cwd, environment=None, ready=True):
         process.stderr.close()
 
 
-def refusal(*arguments, cwd, environment=None):
-    """The line on stderr of a process that does not start."""
+def refusal(*arguments, cwd, environment=None, waiting=None):
+    """The line on stderr of a process that does not start; before it, why it waits, if it does."""
     with started(*arguments, cwd=cwd, environment=environment, ready=False) as process:
         output, errors = process.communicate(timeout=20)
     assert process.returncode == 1
     assert output == ""
-    assert errors.count("\n") == 1, errors
-    return errors.removeprefix("kafkalite: ").rstrip()
+    *before, line = errors.splitlines()
+    assert len(before) == (waiting is not None), errors
+    assert all(waiting in each for each in before), errors
+    return line.removeprefix("kafkalite: ")
 
 
 @pytest.mark.slow
@@ -220,7 +222,7 @@ class TestRefusalsInACluster:
             create_topic(client, "orders")
             nodes, files = nodes_of(zookeeper, "taken"), files_of(first)
             second = folder(tmp_path, "second")
-            line = refusal(*arguments, cwd=second)
+            line = refusal(*arguments, cwd=second, waiting="waiting up to ")
             assert line.startswith("another broker is registered as node.id 1 in ZooKeeper at ")
             assert nodes_of(zookeeper, "taken") == nodes
             assert files_of(first) == files

@@ -30,6 +30,7 @@ WEIGHTS = {
     "slow links": 1,
     "disconnect": 2,
     "expire session": 2,
+    "expire all sessions": 1,
     "restart ZooKeeper": 1,
     "full disk": 2,
     "move leader": 3,
@@ -50,7 +51,9 @@ class Faults:
 
     def __init__(self, cluster, *, seed, only=None):
         self.cluster = cluster
-        self._weights = WEIGHTS if only is None else {only: WEIGHTS[only]}
+        self._weights = dict(WEIGHTS) if only is None else {only: WEIGHTS[only]}
+        if cluster.namespaces is not None:
+            self._weights.pop("slow links", None)  # they cannot be slowed down there
         self.random = random.Random(seed)
         self.counts = Counter()
         self.log = []
@@ -158,6 +161,14 @@ class Faults:
         broker = self.random.choice(self._ids)
         self._note("session of", broker)
         self.cluster.expire_session(broker)
+
+    def _expire_all_sessions(self):
+        """As an ensemble does that was away for too long; brokers are told when they come back."""
+        if self.random.random() < 0.5:
+            self._note("ZooKeeper again")
+            self.cluster.zookeeper.restart()
+        for broker in self.random.sample(self._ids, len(self._ids)):
+            self.cluster.expire_session(broker)
 
     def _restart_zookeeper(self):
         self.cluster.zookeeper.stop()

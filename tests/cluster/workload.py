@@ -108,7 +108,9 @@ class OrderProducer(Client):
         def on_delivery(write):
             def report(error, message):
                 if error is None:
-                    self.history.acknowledge(write, offset=message.offset())
+                    # None: acknowledged by the success of a later batch.
+                    offset = message.offset()
+                    self.history.acknowledge(write, offset=-1 if offset is None else offset)
                     self.done += 1
                 elif error.fatal():
                     fatal.append(error)

@@ -51,7 +51,7 @@ class TestEnvelope:
         assert envelope.allows_power_loss(1, image(), healthy={1, 2, 3})
         assert not envelope.allows_power_loss(1, image(), healthy={1})
         assert not envelope.allows_power_loss(1, image(isr=(1,)), healthy={1, 2, 3})
-        envelope.on_power_loss(2, image())
+        envelope.on_power_loss(2, image(), image().brokers)
         assert envelope.allows_power_loss(1, image(), healthy={1, 2, 3})
         assert not envelope.allows_power_loss(1, image(isr=(1, 2)), healthy={1, 2, 3})
 
@@ -62,14 +62,23 @@ class TestEnvelope:
 
     def test_the_others_are_spared_until_it_is_out_of_sync_and_known_to_have_failed(self):
         envelope = Envelope()
-        envelope.on_power_loss(2, image())
+        envelope.on_power_loss(2, image(), image().brokers)
         assert envelope.spared(image()) == {1, 3}
         # What it told before may still let it in.
-        envelope.on_commit(image(isr=(1, 3)))
+        envelope.on_commit(image(isr=(1, 3)), image().brokers)
         assert envelope.spared(image()) == {1, 3}
         failed = image(isr=(1, 3), epochs={1: 1, 2: 9, 3: 3})
-        envelope.on_commit(failed)
+        envelope.on_commit(failed, failed.brokers)
         assert envelope.spared(failed) == set()
+
+    def test_a_registration_that_the_controller_has_not_seen_is_as_old_as_the_loss(self):
+        """Seed 305834 of level 1: its request from before let it in, under that very epoch."""
+        envelope = Envelope()
+        before, live = image(isr=(1, 3)), image(epochs={1: 1, 2: 8, 3: 3}).brokers
+        envelope.on_power_loss(2, before, live)
+        seen = image(isr=(1, 3), epochs={1: 1, 2: 8, 3: 3})
+        envelope.on_commit(seen, live)
+        assert envelope.spared(seen) == {1, 3}
 
 
 class TestInvariants:
