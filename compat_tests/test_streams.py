@@ -32,6 +32,9 @@ LINES_PER_S = 100
 #: Committed before each fault, so that every fault meets an application at work.
 UPDATES_BETWEEN_FAULTS = 700
 WAIT_S = 60
+CLUSTER_SETTINGS = {"producer.transaction.timeout.ms": "10000"}
+"""Its default with transactions. A failover takes its time, and a transaction that the coordinator
+aborted meanwhile is refused its commit by INVALID_TXN_STATE, of which a thread of Streams dies."""
 
 
 @pytest.mark.parametrize("version", [KAFKA_4, KAFKA_3_9])
@@ -71,7 +74,13 @@ def test_output_is_exact_though_leader_and_coordinators_are_killed(tmp_path: Pat
             create_topics(cluster.bootstrap, "lines", partitions=3)
             feeder = Feeder(cluster.bootstrap, "lines", LINES_PER_S)
             feeder.start()
-            run = Run(version=KAFKA_4, broker=cluster, folder=tmp_path, source="lines")
+            run = Run(
+                version=KAFKA_4,
+                broker=cluster,
+                folder=tmp_path,
+                source="lines",
+                settings=CLUSTER_SETTINGS,
+            )
             with run, run.tail() as tail:
                 run.start()
                 for role in Role:

@@ -64,7 +64,7 @@ public final class WordCount {
         }
         KafkaStreams streams = new KafkaStreams(builder.build(), config);
         streams.setUncaughtExceptionHandler(failure -> {
-            System.out.println("failed: " + failure);
+            System.out.println("failed: " + failure + ": " + failure.getCause());
             failure.printStackTrace();
             return StreamThreadExceptionResponse.REPLACE_THREAD;
         });

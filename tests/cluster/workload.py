@@ -138,9 +138,10 @@ class OrderProducer(Client):
 class PaymentProducer(Client):
     """One transaction after another, each with one record to every partition."""
 
-    def __init__(self, name, bootstrap, seed, partitions, *, pause_s=0.02):
+    def __init__(self, name, bootstrap, seed, partitions, *, folder, pause_s=0.02):
         super().__init__(name, bootstrap, seed)
         self._partitions, self._pause_s = partitions, pause_s
+        self._logger = logger_to(f"{folder}/{name}.log")
         self.aborted = self.unknown = 0
 
     def work(self):
@@ -158,8 +159,11 @@ class PaymentProducer(Client):
                     "transaction.timeout.ms": 10_000,
                     "message.timeout.ms": 10_000,
                     "linger.ms": 0,
+                    "debug": "eos",
+                    "log_level": 7,
                 }
-            )
+            ),
+            logger=self._logger,
         )
         self._retried(producer.init_transactions)
         for number in itertools.count():
@@ -311,7 +315,7 @@ class Workload:
             for n in range(producers)
         ]
         self.transactional = [
-            PaymentProducer(f"payments-{n}", bootstrap, seed, partitions)
+            PaymentProducer(f"payments-{n}", bootstrap, seed, partitions, folder=folder)
             for n in range(transactional)
         ]
         self.members = [Member(f"member-{n}", bootstrap, seed) for n in range(2)]
