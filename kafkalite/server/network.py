@@ -75,11 +75,16 @@ class SocketSettings:
 
     Its own send buffers grow to megabytes. Through 100 KiB, which stay in the processor's cache, a
     reader on the same machine gets twice as much, and a slow one holds less memory.
+
+    Attributes:
+        stays_awake: for clients that ask again at once. Brokers of a cluster that share a machine
+            would keep its processors from each other.
     """
 
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     backlog: int | None = None
+    stays_awake: bool = True
 
     @staticmethod
     def of(config: "BrokerConfig") -> "SocketSettings":
@@ -88,6 +93,7 @@ class SocketSettings:
             send_buffer_bytes=config.int("socket.send.buffer.bytes"),
             receive_buffer_bytes=config.int("socket.receive.buffer.bytes"),
             backlog=config.int("socket.listen.backlog.size"),
+            stays_awake=config.optional_str("zookeeper.connect") is None,
         )
 
 
@@ -108,12 +114,13 @@ class TcpNetwork:
             bound = await self._open(port, interface)
             ports = {one.socket.getsockname()[1] for one in bound}
             if len(ports) == 1:
-                return TcpAcceptor(bound)
+                return TcpAcceptor(bound, stays_awake=self._settings.stays_awake)
             # Any free port was asked for, and each address has another one.
             for one in bound:
                 one.socket.close()
             with suppress(OSError):
-                return TcpAcceptor(await self._open(ports.pop(), interface))
+                bound = await self._open(ports.pop(), interface)
+                return TcpAcceptor(bound, stays_awake=self._settings.stays_awake)
         raise OSError("no port is free on all addresses")
 
     async def connect(self, host: str, port: int) -> Transport:
@@ -148,15 +155,16 @@ class TcpNetwork:
 class TcpAcceptor:
     """The sockets of one listener, all with the same port."""
 
-    def __init__(self, listeners: list[trio.SocketListener]) -> None:
+    def __init__(self, listeners: list[trio.SocketListener], *, stays_awake: bool) -> None:
         self._listeners = listeners
+        self._stays_awake = stays_awake
         self.port: int = listeners[0].socket.getsockname()[1]
 
     async def run(
         self, serve: Serve, *, task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Call `serve` in a task of its own for each connection, until cancelled; then close."""
-        poller = Poller() if HAS_EPOLL else None
+        poller = Poller(stays_awake=self._stays_awake) if HAS_EPOLL else None
         accept = partial(_accept, serve, poller)
         try:
             async with trio.open_nursery() as nursery:

@@ -39,9 +39,14 @@ Answer = TypeVar("Answer")
 
 
 class Poller:
-    """The sockets of one listener in an epoll object of their own, which trio waits for."""
+    """The sockets of one listener in an epoll object of their own, which trio waits for.
 
-    def __init__(self) -> None:
+    Args:
+        stays_awake: for clients that ask again at once, if they have a processor meanwhile.
+    """
+
+    def __init__(self, *, stays_awake: bool = True) -> None:
+        self._awake_s = AWAKE_S if stays_awake and HAS_CORES else 0.0
         self._epoll = select.epoll()
         self._transports: dict[int, PolledTransport] = {}
 
@@ -62,7 +67,7 @@ class Poller:
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
             now_s = time.monotonic()
-            awake_s = AWAKE_S if now_s - answered_s < SOON_S and HAS_CORES else 0.0
+            awake_s = self._awake_s if now_s - answered_s < SOON_S else 0.0
             while True:
                 while self._serve_ready(now_s + TURNS_MAX_S):
                     answered_s = time.monotonic()

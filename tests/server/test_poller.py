@@ -1,5 +1,6 @@
 """Many clients' sockets in one task: who has a turn when, and who waits for what."""
 
+import contextlib
 import os
 import socket
 import time
@@ -46,11 +47,10 @@ class Echo:
         return output
 
 
-@pytest.fixture
-async def served(nursery):
-    """Makes (client, transport) pairs whose turns come from one poller."""
+@contextlib.contextmanager
+def looked_after(poller):
+    """Makes (client, transport) pairs whose turns come from a poller."""
     made = []
-    poller = Poller()
 
     def make():
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -62,11 +62,19 @@ async def served(nursery):
         made.append((client, transport))
         return trio.socket.from_stdlib_socket(client), transport
 
-    nursery.start_soon(poller.run)
     yield make
     for client, transport in made:
         client.close()
         transport.close()
+
+
+@pytest.fixture
+async def served(nursery):
+    """Makes (client, transport) pairs whose turns come from one poller."""
+    poller = Poller()
+    nursery.start_soon(poller.run)
+    with looked_after(poller) as make:
+        yield make
     nursery.cancel_scope.cancel()
     poller.close()
 
@@ -208,10 +216,10 @@ class TestStayingAwake:
     ROUNDS = 20
 
     @pytest.fixture
-    async def sleeps(self, served, nursery, monkeypatch):
+    def sleeps(self, monkeypatch):
         """Plays some rounds with a client; returns how often the poller went to sleep."""
 
-        async def play(*, soon_s=10.0, awake_s=10.0, has_cores=True):
+        async def play(*, soon_s=10.0, awake_s=10.0, has_cores=True, stays_awake=True):
             monkeypatch.setattr(poller_module, "SOON_S", soon_s)
             monkeypatch.setattr(poller_module, "AWAKE_S", awake_s)
             monkeypatch.setattr(poller_module, "HAS_CORES", has_cores)
@@ -224,11 +232,17 @@ class TestStayingAwake:
                 await wait(what)
 
             monkeypatch.setattr(trio.lowlevel, "wait_readable", counted)
-            client, transport = served()
-            nursery.start_soon(transport.attend, Echo())
-            for _ in range(self.ROUNDS):
-                await client.send(b"ping")
-                assert await client.recv(10) == b"ping"
+            poller = Poller(stays_awake=stays_awake)
+            with looked_after(poller) as make:
+                client, transport = make()
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(poller.run)
+                    nursery.start_soon(transport.attend, Echo())
+                    for _ in range(self.ROUNDS):
+                        await client.send(b"ping")
+                        assert await client.recv(10) == b"ping"
+                    nursery.cancel_scope.cancel()
+            poller.close()
             return count
 
         return play
@@ -237,10 +251,12 @@ class TestStayingAwake:
         assert await sleeps() < 4
 
     @pytest.mark.parametrize(
-        "limits", [{"soon_s": 0.0}, {"awake_s": 0.0}, {"has_cores": False}], ids=str
+        "limits",
+        [{"soon_s": 0.0}, {"awake_s": 0.0}, {"has_cores": False}, {"stays_awake": False}],
+        ids=str,
     )
     async def test_others_are_slept_for(self, sleeps, limits):
-        """Who takes longer, as it did before or as it does now, and who shares the only core."""
+        """Who takes longer, as it did before or as it does now, and who needs the processor."""
         assert await sleeps(**limits) > self.ROUNDS / 2
 
 
