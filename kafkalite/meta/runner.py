@@ -392,6 +392,7 @@ class MetadataRunner:
         """Become controller if nobody is, with all that was committed before."""
         async with self._changing:
             session = self._session
+            self._loop.live = None  # who lived in an earlier reign says nothing
             epoch = await self._store.campaign()
             if epoch is None:
                 return False
@@ -466,7 +467,6 @@ class MetadataRunner:
         if self._own_epoch is not None:
             logger.info("broker %d is not controller any more", self._broker_id)
         self._own_epoch = None
-        self._loop.live = None
 
     async def _try_to_catch_up(self) -> None:
         async with self._changing:

@@ -25,6 +25,7 @@ from kafkalite.meta.runner import MetadataRunner
 from kafkalite.meta.store import (
     BrokerIdTaken,
     ControllerChanged,
+    LiveBrokers,
     MetadataStoreError,
     OutcomeUnknown,
 )
@@ -240,6 +241,30 @@ def test_a_session_that_survives_costs_nothing():
         assert nodes[0].runner.broker_epoch == epoch
         assert nodes[0].image.controller_epoch == 1
         await nodes[0].submit(create("a"))
+
+    cluster(2, check)
+
+
+def test_events_may_be_faster_than_the_answer_that_one_is_controller():
+    """The brokers that live were told before the controller, and forgotten: nothing was decided."""
+
+    async def check(nodes, ensemble):
+        runner, store = nodes[1].runner, nodes[1].store
+        campaign = store.campaign
+
+        async def slow():
+            epoch = await campaign()
+            if epoch is not None:
+                store._told_brokers = ensemble.live()
+                await runner._on_event(LiveBrokers(brokers=ensemble.live()))
+                await runner._on_event(ControllerChanged(broker_id=2, epoch=epoch))
+            return epoch
+
+        store.campaign = slow
+        nodes[0].store.cut_off()
+        await settle()
+        assert runner.is_controller
+        assert set(nodes[1].image.brokers) == {2}
 
     cluster(2, check)
 
