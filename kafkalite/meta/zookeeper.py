@@ -65,6 +65,7 @@ _kazoo_logger.setLevel(logging.ERROR)
 
 CHANGES_KEPT: Final = 1_000
 CHANGES_DROPPED_AT_ONCE: Final = 100
+RECONNECT_DELAY_S: Final = 0.1
 RECONNECT_DELAY_MAX_S: Final = 1.0
 LOAD_ATTEMPTS: Final = 50
 PIPELINED: Final = 1_000
@@ -152,7 +153,10 @@ class ZookeeperStore:
                 hosts=self._connect,
                 timeout=self._session_timeout_s,
                 connection_retry=KazooRetry(
-                    max_tries=-1, delay=0.1, backoff=2, max_delay=RECONNECT_DELAY_MAX_S
+                    max_tries=-1,
+                    delay=RECONNECT_DELAY_S,
+                    backoff=2,
+                    max_delay=RECONNECT_DELAY_MAX_S,
                 ),
                 logger=_kazoo_logger,
             )
@@ -163,14 +167,8 @@ class ZookeeperStore:
         self._deletions = Deletions(self._client, self._one)
         try:
             with trio.fail_after(self._connection_timeout_ms / 1_000):
-                while not self._is_connected:
-                    await self._wait_woken()
-                # The path in `connect`, of which kazoo would make only the last part.
-                path, self._client.chroot = self._client.chroot, ""
-                await self._one(self._client.ensure_path_async(path or "/"))
-                self._client.chroot = path
-                await self._all([self._client.ensure_path_async(path) for path in znodes.FOLDERS])
-        except (trio.TooSlowError, KafkaError):
+                await self._make_folders()
+        except trio.TooSlowError:
             self.close()
             raise MetadataStoreError(
                 f"ZooKeeper at {self._connect} was not reached within "
@@ -180,6 +178,23 @@ class ZookeeperStore:
             self.close()
             raise
         self._events.clear()
+
+    async def _make_folders(self) -> None:
+        """Make them once there is a connection, and again if it is lost meanwhile."""
+        client, path = self._client, self._client.chroot
+        while True:
+            while not self._is_connected:
+                await self._wait_woken()
+            try:
+                # The path in `connect`, of which kazoo would make only the last part.
+                client.chroot = ""
+                await self._one(client.ensure_path_async(path or "/"))
+                client.chroot = path
+                await self._all([client.ensure_path_async(each) for each in znodes.FOLDERS])
+            except KafkaError:
+                await trio.sleep(RECONNECT_DELAY_S)
+            else:
+                return
 
     def close(self) -> None:
         """End the session."""

@@ -293,7 +293,8 @@ class ZooKeeper:
             if any(path.startswith(owning) for path in paths)
         ]
         for session in expired:
-            self._expire(session)
+            with contextlib.suppress(ConnectionError):  # it has ended by itself
+                self._expire(session)
         return expired
 
     def _expire(self, session: int) -> None:
