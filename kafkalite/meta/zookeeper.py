@@ -1,7 +1,7 @@
 """Metadata of a cluster in ZooKeeper.
 
-The only module that knows kazoo. Its threads hand everything over through `Bridge.call`, which
-cannot raise: an exception there would end the whole run.
+Only this module, `bridge` and `deletions` know kazoo. Its threads hand everything over through
+`Bridge.call`, which cannot raise: an exception there would end the whole run.
 
 A commit is one transaction: it checks that nobody became controller since (rule 188), makes the
 node /changes/<version>, which must not be there, and writes the nodes that Apache Kafka 3.9 has.

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, ApacheBroker
+from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain
 from kafkalite.cli.main import run
 from kafkalite.wire.compression import Codec
@@ -18,7 +19,7 @@ def apache(request):
         with ApacheBroker(request.param) as broker:
             yield broker
     except MissingToolchain as missing:
-        pytest.skip(str(missing))
+        skip_or_fail(str(missing))
 
 
 @pytest.fixture

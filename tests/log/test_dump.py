@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, ApacheBroker, run_tool
+from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
 from kafkalite.log.aborted import AbortedTransaction, encode_aborted
 from kafkalite.log.checkpoint import (
@@ -279,7 +280,7 @@ def apache(request):
         find_program("java")
         find_program("mvn")
     except MissingToolchain as error:
-        pytest.skip(str(error))
+        skip_or_fail(str(error))
 
     def dump_with_apache(*paths, options=()):
         files = ",".join(str(path) for path in paths)

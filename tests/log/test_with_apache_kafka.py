@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, ApacheBroker, run_tool
+from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
 from kafkalite.clock import SystemClock
 from kafkalite.log.disk import OsDisk
@@ -30,7 +31,7 @@ def _needs_java():
         find_program("java")
         find_program("mvn")
     except MissingToolchain as error:
-        pytest.skip(str(error))
+        skip_or_fail(str(error))
 
 
 # --- Apache's tools on our files -----------------------------------------------------------------

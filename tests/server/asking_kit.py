@@ -18,17 +18,22 @@ from kafkalite.wire.messages.offset_fetch import (
 from tests.raw_client import encoded, framed
 
 
-async def ask(broker, api, version, request):
-    """Send one request over a connection of its own; return the response."""
-    host, port = broker.bootstrap.split(":")
-    async with await trio.open_tcp_stream(host, int(port)) as stream:
-        await stream.send_all(framed(encoded(api, version, request)))
+async def exchange(host, port, frame):
+    """Send a request over a connection of its own; return the answer without its size."""
+    async with await trio.open_tcp_stream(host, port) as stream:
+        await stream.send_all(framed(frame))
         answer = bytearray()
         while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
             received = await stream.receive_some()
             assert received
             answer += received
-    body = memoryview(answer)[4:]
+    return memoryview(answer)[4:]
+
+
+async def ask(broker, api, version, request):
+    """Send one request to a broker; return the response."""
+    host, port = broker.bootstrap.split(":")
+    body = await exchange(host, int(port), encoded(api, version, request))
     _, position = decode_response_header(api, version, body)
     return api.decode_response(version, body, position)
 

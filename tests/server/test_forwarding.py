@@ -20,7 +20,8 @@ from kafkalite.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kafkalite.wire.messages.envelope import EnvelopeResponse
-from tests.raw_client import encoded, framed
+from tests.raw_client import encoded
+from tests.server.asking_kit import exchange
 from tests.server.peer_kit import Cluster, broker
 
 TIMEOUT_MS = 5_000
@@ -77,14 +78,7 @@ async def create(port, name="t", *, version=7, correlation_id=4711, timeout_ms=2
     """Ask a broker to create a topic; return (error, id of who answered)."""
     request = CreateTopicsRequest(topics=[CreatableTopic(name=name)], timeout_ms=timeout_ms)
     frame = encoded(CREATE_TOPICS, version, request, correlation_id=correlation_id, client_id="me")
-    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
-        await stream.send_all(framed(frame))
-        answer = bytearray()
-        while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
-            received = await stream.receive_some()
-            assert received
-            answer += received
-    body = memoryview(answer)[4:]
+    body = await exchange("127.0.0.1", port, frame)
     found, position = decode_response_header(CREATE_TOPICS, version, body)
     assert found == correlation_id
     (topic,) = CREATE_TOPICS.decode_response(version, body, position).topics

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from compat_tests.apache_kafka import ApacheBroker
+from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode
@@ -397,7 +398,7 @@ def sides(tmp_path_factory):
         find_program("java")
         find_program("mvn")
     except MissingToolchain as error:
-        pytest.skip(str(error))
+        skip_or_fail(str(error))
     own = BrokerProcess(tmp_path_factory.mktemp("own"), num_partitions=2)
     with ApacheBroker() as apache, own:
         sides = [Side(apache), Side(own)]
