@@ -1,17 +1,13 @@
 """Against a real ZooKeeper, which PySpark brings along."""
 
-import json
 import random
 import sys
-from contextlib import asynccontextmanager
 from uuid import UUID
 
 import pytest
 import trio
-from kazoo.client import KazooClient
 
 from kafkalite.clock import SystemClock
-from kafkalite.config import load_config
 from kafkalite.log.checkpoint import format_uuid
 from kafkalite.meta.changes import PartitionChanged, TopicCreated, TopicDeleted
 from kafkalite.meta.events import (
@@ -37,148 +33,22 @@ from kafkalite.meta.zookeeper import ZookeeperStore
 from kafkalite.testing.zookeeper import ZooKeeper
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.meta.meta_kit import topic_id
+from tests.meta.zookeeper_kit import (
+    Look,
+    address,
+    broker,
+    commit,
+    comparable,
+    create,
+    nodes_on,
+    opened,
+    reigning,
+    store_on,
+    topic_change,
+    until,
+)
 
 pytestmark = [pytest.mark.slow]
-
-SESSION_MS = 4_000
-
-
-@pytest.fixture(scope="module")
-def server():
-    with ZooKeeper(tick_ms=100) as running:
-        yield running
-
-
-@pytest.fixture
-def zookeeper(server, request):
-    """A ZooKeeper of this test alone: a folder of its own on the module's server."""
-    server.chroot = "/" + "".join(c for c in request.node.name if c.isalnum())
-    return server
-
-
-def address(server):
-    return server.connect + server.chroot
-
-
-def store_on(server, **options):
-    options = {"session_timeout_ms": SESSION_MS, "connection_timeout_ms": 10_000, **options}
-    return ZookeeperStore(address(server), clock=SystemClock(), **options)
-
-
-@asynccontextmanager
-async def opened(server, count=1, **options):
-    """Stores that are connected; the first one alone, or a list."""
-    stores = [store_on(server, **options) for _ in range(count)]
-    try:
-        for store in stores:
-            await store.open()
-        yield stores[0] if count == 1 else stores
-    finally:
-        for store in stores:
-            store.close()
-
-
-class Node:
-    """A broker as far as metadata go."""
-
-    def __init__(self, server, broker_id, **settings):
-        named = {name.replace("_", "."): str(value) for name, value in settings.items()}
-        self.config = load_config(
-            overrides={
-                "kafkalite.profile": "kafka",
-                "node.id": str(broker_id),
-                "advertised.listeners": f"PLAINTEXT://localhost:{9092 + broker_id}",
-                **named,
-            }
-        )
-        self.id = broker_id
-        self.store = store_on(server)
-        self.runner = None
-        self.scope = None
-
-    async def start(self, nursery):
-        await self.store.open()
-        cluster_id = await self.store.cluster_id("proposed-by-" + str(self.id))
-        self.runner = MetadataRunner(self.config, self.store, cluster_id=cluster_id)
-        await self.runner.load()
-        self.scope = await nursery.start(self._run)
-        await self.runner.register({"PLAINTEXT": 9092})
-
-    async def _run(self, task_status):
-        with trio.CancelScope() as scope:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(self.runner.run)
-                task_status.started(scope)
-
-    def stop(self):
-        if self.scope is not None:
-            self.scope.cancel()
-        self.store.close()
-
-    @property
-    def image(self):
-        return self.runner.image
-
-
-@asynccontextmanager
-async def nodes_on(server, count, **settings):
-    nodes = [Node(server, number + 1, **settings) for number in range(count)]
-    async with trio.open_nursery() as nursery:
-        try:
-            with trio.fail_after(30):
-                for node in nodes:
-                    await node.start(nursery)
-            yield nodes
-        finally:
-            for node in nodes:
-                node.stop()
-            nursery.cancel_scope.cancel()
-
-
-async def until(predicate, timeout_s=30):
-    with trio.fail_after(timeout_s):
-        while not predicate():  # noqa: ASYNC110
-            await trio.sleep(0.01)
-
-
-def comparable(image):
-    return (
-        image.version,
-        image.brokers,
-        image.topics,
-        image.topic_names,
-        {key: dict(value) for key, value in image.configs.items()},
-        image.next_producer_id,
-        image.retired_topic_ids,
-        image.controller_id,
-        image.controller_epoch,
-    )
-
-
-def create(name, number, **attributes):
-    attributes = {"num_partitions": 2, "replication_factor": 1, **attributes}
-    return CreateTopic(name=name, topic_id=topic_id(number), **attributes)
-
-
-class Look:
-    """What an operator sees with zkCli."""
-
-    def __init__(self, server):
-        self.client = KazooClient(hosts=address(server))
-        self.client.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.client.stop()
-        self.client.close()
-
-    def json(self, path):
-        return json.loads(self.client.get(path)[0])
-
-    def stat(self, path):
-        return self.client.get(path)[1]
 
 
 def test_nodes_are_those_that_kafka_3_9_writes(zookeeper):
@@ -264,22 +134,6 @@ def check_nodes(look, image, epoch):
     }
     for folder in ("/config/changes", "/config/users", "/config/clients", "/config/ips"):
         assert look.client.exists(folder)
-
-
-def test_a_deleted_topic_leaves_nothing_but_its_id(zookeeper):
-    async def main():
-        async with nodes_on(zookeeper, 1) as (node,):
-            await node.runner.submit(create("t", 7))
-            await node.runner.submit(CreatePartitions(name="t", count=4))
-            await node.runner.submit(DeleteTopic(name="t"))
-            with Look(zookeeper) as look:
-                assert look.client.get_children("/brokers/topics") == []
-                assert look.client.get_children("/config/topics") == []
-                assert look.client.get_children("/kafkalite/retired_topic_ids") == [
-                    str(topic_id(7))
-                ]
-
-    trio.run(main)
 
 
 def test_all_brokers_have_equal_images_and_so_has_one_that_starts_late(zookeeper):
@@ -379,22 +233,6 @@ async def random_work(nodes, steps=150, seed=1):
                 raise
 
 
-def broker(number):
-    return BrokerImage(broker_id=number, endpoints={"PLAINTEXT": ("localhost", 9092 + number)})
-
-
-def topic_change(name, number, count=1):
-    states = tuple(PartitionImage((1,), (1,), 1) for _ in range(count))
-    return TopicCreated(name=name, topic_id=topic_id(number), partitions=states)
-
-
-async def commit(store, image, *changes):
-    after = image.apply(changes)
-    version = await store.commit(image, after, changes)
-    assert version >= after.version
-    return after
-
-
 def test_a_stale_controller_changes_nothing(zookeeper):
     """Rule 188."""
 
@@ -421,9 +259,7 @@ def test_a_stale_controller_changes_nothing(zookeeper):
 
 def test_who_decides_upon_an_old_image_changes_nothing(zookeeper):
     async def main():
-        async with opened(zookeeper) as store:
-            await store.register(broker(1))
-            await store.campaign()
+        async with reigning(zookeeper) as store:
             old = await commit(store, Image(), topic_change("a", 1))
             await commit(store, old, topic_change("b", 2))
             with pytest.raises(OutcomeUnknown):
@@ -528,75 +364,11 @@ def test_one_bad_node_does_not_keep_other_topics_from_a_new_leader(zookeeper, ca
     trio.run(main)
 
 
-def test_a_note_of_a_deleted_topic_does_not_harm_its_successor(zookeeper):
-    """Its controller died before it removed the note, which was the last of the topic."""
-
-    async def main():
-        async with opened(zookeeper) as store:
-            await store.register(broker(1))
-            await store.campaign()
-            await commit(store, Image(), topic_change("t", 1, 3))
-            with Look(zookeeper) as look:
-                look.client.create("/kafkalite/deleted_topics/t", b"")
-                await store.campaign()
-                assert look.client.get_children("/kafkalite/deleted_topics") == []
-                for index in range(3):
-                    assert look.json(f"/brokers/topics/t/partitions/{index}/state")["isr"]
-
-    trio.run(main)
-
-
-def test_name_of_a_topic_that_is_half_gone_is_free_in_the_end(zookeeper):
-    """ZooKeeper was not reached while the nodes of a long topic were removed."""
-
-    async def main():
-        async with opened(zookeeper) as store:
-            await store.register(broker(1))
-            await store.campaign()
-            with Look(zookeeper) as look:
-                look.client.create("/brokers/topics/t/partitions/0/state", b"", makepath=True)
-                look.client.create("/kafkalite/deleted_topics/t", b"")
-                one = store._one
-
-                async def unreachable(request):
-                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "not reached")
-
-                store._deletions._one = unreachable
-                await store._deletions.finish(store._own_epoch_version)
-                assert look.client.exists("/brokers/topics/t")
-                store._deletions._one = one
-                await commit(store, Image(), topic_change("t", 1, 3))
-                assert look.json("/brokers/topics/t/partitions/2/state")["isr"]
-                assert look.client.get_children("/kafkalite/deleted_topics") == []
-
-    trio.run(main)
-
-
-def test_a_stale_controller_removes_nothing(zookeeper):
-    """Rule 188: the name may be another topic's by now."""
-
-    async def main():
-        async with opened(zookeeper) as store:
-            await store.register(broker(1))
-            await store.campaign()
-            with Look(zookeeper) as look:
-                look.client.set("/controller_epoch", b"7")
-                look.client.create("/brokers/topics/t/partitions", b"", makepath=True)
-                look.client.create("/kafkalite/deleted_topics/t", b"")
-                await store._deletions.finish(store._own_epoch_version)
-                assert store._deletions.is_due
-                assert look.client.exists("/brokers/topics/t/partitions")
-
-    trio.run(main)
-
-
 def test_leftover_settings_of_a_topic_are_overwritten(zookeeper):
     """As Apache Kafka does; its tools leave them behind."""
 
     async def main():
-        async with opened(zookeeper) as store:
-            await store.register(broker(1))
-            await store.campaign()
+        async with reigning(zookeeper) as store:
             with Look(zookeeper) as look:
                 look.client.create("/config/topics/t", b"{}")
                 configs = {"retention.ms": "5"}
@@ -612,9 +384,7 @@ def test_leftover_settings_of_a_topic_are_overwritten(zookeeper):
 
 def test_partition_states_are_written_once_for_each_step(zookeeper):
     async def main():
-        async with opened(zookeeper) as store:
-            await store.register(broker(1))
-            await store.campaign()
+        async with reigning(zookeeper) as store:
             state = PartitionImage((1, 2), (1, 2), 1)
             created = TopicCreated(name="t", topic_id=topic_id(1), partitions=(state,))
             image = await commit(store, Image(), created)

@@ -1,0 +1,18 @@
+"""A real ZooKeeper, which PySpark brings along."""
+
+import pytest
+
+from kafkalite.testing.zookeeper import ZooKeeper
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ZooKeeper(tick_ms=100) as running:
+        yield running
+
+
+@pytest.fixture
+def zookeeper(server, request):
+    """A ZooKeeper of this test alone: a folder of its own on the module's server."""
+    server.chroot = "/" + "".join(c for c in request.node.name if c.isalnum())
+    return server
