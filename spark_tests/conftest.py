@@ -61,6 +61,8 @@ def spark(tmp_path_factory):
         application="kafkalite spark tests",
         settings={
             "spark.sql.shuffle.partitions": "2",
+            # By default a query forgets all but its last hundred reports, and the tests count them.
+            "spark.sql.streaming.numRecentProgressUpdates": "10000",
             # Java's second compiler takes more than half of the processor time of a run this short.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

@@ -37,8 +37,8 @@ def topic_lives_from_create_to_delete(bench: Bench) -> None:
     topic = bench.name()
     configs = {"retention.ms": "123456"}
     bench.driver.call("create_topic", topic=topic, partitions=3, configs=configs)
-    # Apache's brokers learn of it a moment after the answer.
-    wait_until(lambda: topic in bench.driver.call("list_topics")["topics"])
+    bench.wait_partitions(topic, 3)
+    assert topic in bench.driver.call("list_topics")["topics"]
     found = bench.driver.call("describe_topic", topic=topic)["partitions"]
     assert sorted(found) == ["0", "1", "2"]
     for partition in found.values():
@@ -64,8 +64,8 @@ def topic_of_the_same_name_is_a_new_one(bench: Bench) -> None:
 def partitions_are_added(bench: Bench) -> None:
     topic = bench.topic(partitions=1)
     bench.driver.call("create_partitions", topic=topic, total=3)
-    described = "describe_topic"
-    wait_until(lambda: len(bench.driver.call(described, topic=topic)["partitions"]) == 3)
+    bench.wait_partitions(topic, 3)
+    assert len(bench.driver.call("describe_topic", topic=topic)["partitions"]) == 3
     check_sent(bench.driver.produce(topic, [{"partition": 2, "value": b"v"}]))
     check_refused(bench, "INVALID_PARTITIONS", "create_partitions", topic=topic, total=2)
 

@@ -55,8 +55,16 @@ class Bench:
         )
         wait_until(lambda: self.has_topic(name))
         if len(addresses) > 1:
-            wait_until(lambda: all(is_known_at(address, name) for address in addresses))
+            self.wait_partitions(name, partitions)
         return name
+
+    def wait_partitions(self, topic: str, count: int) -> None:
+        """Return when every broker knows so many partitions of a topic.
+
+        Those that did not answer the request learn of it a moment later, also Apache's.
+        """
+        for address in self.bootstrap.split(","):
+            wait_until(lambda address=address: known_partitions(address, topic) == count)
 
     def has_topic(self, name: str) -> bool:
         """Tell whether the helper is told of this topic."""
@@ -89,10 +97,10 @@ class Bench:
             member.close()
 
 
-def is_known_at(address: str, topic: str) -> bool:
-    """Tell whether one broker knows a topic."""
+def known_partitions(address: str, topic: str) -> int:
+    """Return how many partitions of a topic one broker knows; none of a topic it does not know."""
     with BrokerClient(address) as client:
-        return not client.fetch_metadata([topic]).topics[0].error_code
+        return len(client.fetch_metadata([topic]).topics[0].partitions)
 
 
 def wait_until(condition: Callable[[], bool], timeout: float = 10.0) -> None:
