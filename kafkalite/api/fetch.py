@@ -19,7 +19,7 @@ import trio
 from kafkalite.api.context import RequestContext
 from kafkalite.api.current_leader import CurrentLeaders
 from kafkalite.api.fetch_session import CachedPartition, FetchPlan
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import DelayedOperation, Handler
 from kafkalite.api.read_replica import preferred_replica
 from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead, Watcher
 from kafkalite.log.region import FileRegion
@@ -109,7 +109,7 @@ def _reader(request: FetchRequest, context: RequestContext) -> Reader:
     )
 
 
-def admit(request: FetchRequest, context: RequestContext) -> FetchResponse | Pending:
+def admit(request: FetchRequest, context: RequestContext) -> "FetchResponse | DelayedFetch":
     """Answer at once if there is enough to send, else when there is (rule 70)."""
     reader = _reader(request, context)
     plan = context.services.fetch_sessions.plan(
@@ -122,7 +122,7 @@ def admit(request: FetchRequest, context: RequestContext) -> FetchResponse | Pen
     results, enough = _read(plan, request, reader, context)
     if enough or request.max_wait_ms <= 0 or not plan.partitions:
         return _response(plan, results, reader, context)
-    return Pending(partial(_wait, plan, request, reader, context, results))
+    return DelayedFetch(plan, request, reader, context, results)
 
 
 def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) -> FetchResponse:
@@ -141,8 +141,8 @@ def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) ->
     )
 
 
-class _Parked:
-    """A fetch that waits: how many bytes there are for it, kept up to date.
+class DelayedFetch(DelayedOperation):
+    """A fetch that waits for min_bytes (rule 71): how many there are, kept up to date.
 
     Only what moved is looked at again, so that a fetch of a thousand partitions costs no more at
     each append to one of them than a fetch of that one.
@@ -150,59 +150,77 @@ class _Parked:
 
     __slots__ = (
         "_context",
-        "_event",
+        "_is_urgent",
         "_moved",
+        "_plan",
         "_reader",
-        "_sizes",
+        "_request",
+        "_results",
+        "_size",
         "_watched",
-        "is_urgent",
-        "patience",
-        "size",
     )
 
     def __init__(
-        self, results: Results, reader: Reader, context: RequestContext, max_wait_ms: int
+        self,
+        plan: FetchPlan,
+        request: FetchRequest,
+        reader: Reader,
+        context: RequestContext,
+        results: Results,
     ) -> None:
-        self.patience = trio.CancelScope(deadline=trio.current_time() + max_wait_ms / 1_000)
-        """Around the wait; ends it sooner where a follower should know the high watermark."""
-        self._context = context
+        super().__init__(request.max_wait_ms)
+        self._plan = plan
+        self._request = request
         self._reader = reader
-        self._sizes = [len(data.records or b"") for _, data in results]
+        self._context = context
+        self._results = results
+        self._size = sum(len(data.records or b"") for _, data in results)
+        self._is_urgent = False
+        """Something happened that the client must hear of at once."""
         self._moved: dict[int, None] = {}
-        self._event = trio.Event()
         self._watched: list[tuple[Partition, Watcher, Watcher | None] | None]
         self._watched = [None] * len(results)
-        self.size = sum(self._sizes)
-        self.is_urgent = False
-        """Something happened that the client must hear of at once."""
-        for index, (cached, data) in enumerate(results):
-            partition = self._watch(index, cached)
-            # Answers to earlier requests were sent in between, and others had their turn.
-            if partition is None or _has_moved(partition, cached, data, reader):
-                self._moved[index] = None
-
-    async def wait(self, plan: FetchPlan) -> None:
-        """Return when something has moved, and was counted."""
-        if not self._moved:
-            await self._event.wait()
-            self._event = trio.Event()
-        moved, self._moved = self._moved, {}
-        for index in moved:
-            cached = plan.partitions[index]
-            data, is_urgent = _read_one(
-                cached,
-                self._reader,
-                self._context,
-                max_bytes=cached.max_bytes,
-                min_one_batch=True,
-            )
-            size = len(data.records or b"")
-            self.size += size - self._sizes[index]
-            self._sizes[index] = size
-            self.is_urgent = self.is_urgent or is_urgent
+        for index, cached in enumerate(plan.partitions):
             self._watch(index, cached)
 
-    def _watch(self, index: int, cached: CachedPartition) -> Partition | None:
+    def complete(self) -> FetchResponse | None:
+        """Return the response if enough is there, something failed, or it is late."""
+        moved, self._moved = self._moved, {}
+        for index in moved:
+            self._read_again(index)
+        if not (self._is_urgent or self._size >= self._request.min_bytes or self.is_late):
+            for index in moved:
+                self._watch(index, self._plan.partitions[index])
+            return None
+        self.close()
+        results = self._results
+        if len(moved) != 1 or not self._is_all_of(*moved):
+            results, _ = _read(self._plan, self._request, self._reader, self._context)
+        return _response(self._plan, results, self._reader, self._context)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        for index in range(len(self._watched)):
+            self._unwatch(index)
+
+    def _read_again(self, index: int) -> None:
+        cached, before = self._results[index]
+        data, is_urgent = _read_one(
+            cached, self._reader, self._context, max_bytes=cached.max_bytes, min_one_batch=True
+        )
+        self._results[index] = (cached, data)
+        self._size += len(data.records or b"") - len(before.records or b"")
+        self._is_urgent = self._is_urgent or is_urgent
+
+    def _is_all_of(self, index: int) -> bool:
+        """Whether this partition, read just now, has all that would be returned."""
+        return (
+            len(self._results[index][1].records or b"") == self._size
+            and self._size <= _bytes_max(self._request, self._context)
+            and not self._reader.is_follower  # it is to hear of the others' high watermarks
+        )
+
+    def _watch(self, index: int, cached: CachedPartition) -> None:
         """Watch the partition that is meant now: its topic may have been made anew."""
         partition = _find(cached, self._reader, self._context)
         watched = self._watched[index]
@@ -219,12 +237,10 @@ class _Parked:
                     on_progress = partial(self._on_progress, partition, cached)
                     partition.watch(on_progress)
                     on_progress()
-            watched = (partition, on_move, on_progress)
-        self._watched[index] = watched
-        return partition
+            self._watched[index] = (partition, on_move, on_progress)
 
     def _unwatch(self, index: int) -> None:
-        watched = self._watched[index]
+        watched, self._watched[index] = self._watched[index], None
         if watched is not None:
             partition, on_move, on_progress = watched
             partition.unwatch(on_move)
@@ -232,37 +248,16 @@ class _Parked:
                 partition.unwatch(on_progress)
 
     def _on_progress(self, partition: Partition, cached: CachedPartition) -> None:
+        """Answer sooner where a follower should know the high watermark."""
         if min(partition.high_watermark, cached.fetch_offset) > cached.known_high_watermark:
-            at = trio.current_time() + HIGH_WATERMARK_NEWS_MS / 1_000
-            self.patience.deadline = min(self.patience.deadline, at)
+            soon_s = trio.current_time() + HIGH_WATERMARK_NEWS_MS / 1_000
+            if soon_s < self.deadline_s:
+                self.deadline_s = soon_s
+                self.on_change()
 
     def _on_move(self, index: int) -> None:
         self._moved[index] = None
-        self._event.set()
-
-    def close(self) -> None:
-        """Watch nothing any more."""
-        for index in range(len(self._watched)):
-            self._unwatch(index)
-
-
-async def _wait(
-    plan: FetchPlan,
-    request: FetchRequest,
-    reader: Reader,
-    context: RequestContext,
-    results: Results,
-) -> FetchResponse:
-    """Wait until min_bytes are there, something fails, or max_wait_ms have passed (rule 71)."""
-    parked = _Parked(results, reader, context, request.max_wait_ms)
-    try:
-        with parked.patience:
-            while not parked.is_urgent and parked.size < request.min_bytes:
-                await parked.wait(plan)
-    finally:
-        parked.close()
-    results, _ = _read(plan, request, reader, context)
-    return _response(plan, results, reader, context)
+        self.on_change()
 
 
 def _note_progress(plan: FetchPlan, reader: Reader, context: RequestContext) -> None:
@@ -288,23 +283,15 @@ def _note_progress(plan: FetchPlan, reader: Reader, context: RequestContext) -> 
             cached.refusal = error.code
 
 
-def _has_moved(
-    partition: Partition, cached: CachedPartition, data: PartitionData, reader: Reader
-) -> bool:
-    if reader.is_follower:
-        return partition.log_end_offset > cached.fetch_offset
-    return (
-        partition.high_watermark != data.high_watermark
-        or partition.last_stable_offset != data.last_stable_offset
-        or partition.log_start_offset != data.log_start_offset
-    )
-
-
 def _isolation(level: int) -> IsolationLevel:
     try:
         return IsolationLevel(level)
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {level}") from None
+
+
+def _bytes_max(request: FetchRequest, context: RequestContext) -> int:
+    return min(request.max_bytes, context.services.fetch_max_bytes)
 
 
 def _read(
@@ -315,7 +302,7 @@ def _read(
     Returns the results, and whether they may be sent now: enough bytes, or anything that the
     client must hear of at once.
     """
-    remaining = min(request.max_bytes, context.services.fetch_max_bytes)
+    remaining = _bytes_max(request, context)
     size = 0
     urgent = False
     results: Results = []

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
     from kafkalite.wire.api import Api
@@ -21,16 +23,73 @@ class CloseConnection(Exception):
     """Raised by a handler where the protocol knows no other answer than closing the connection."""
 
 
-@dataclass(slots=True)
 class Pending:
     """A response that is not there yet.
 
-    `wait` is called once, by the connection, after everything before it on that connection was
-    answered; it returns the response message, or raises KafkaError. It has a deadline of its own
-    and leaves nothing behind when it is cancelled (the client went away).
+    Args:
+        wait: called once, by the connection, after everything before it on that connection was
+            answered; it returns the response message, or raises KafkaError. It has a deadline of
+            its own and leaves nothing behind when it is cancelled (the client went away).
     """
 
-    wait: Callable[[], Awaitable[Any]]
+    __slots__ = ("_wait",)
+
+    def __init__(self, wait: Callable[[], Awaitable[Any]]) -> None:
+        self._wait = wait
+
+    async def wait(self) -> Any:
+        """Return the response when there is one."""
+        return await self._wait()
+
+
+def _nobody() -> None:
+    """Nobody is told."""
+
+
+class DelayedOperation(Pending):
+    """A response that waits for the log, and can be asked for without waiting in a task.
+
+    After Kafka's class of this name. It watches from the beginning what it waits for, until it is
+    complete or `close`d.
+
+    Attributes:
+        deadline_s: trio's time at which it is answered with what there is.
+        on_change: called, perhaps more than once and in the midst of what others do, when
+            `complete` may have a response, or `deadline_s` came nearer.
+    """
+
+    __slots__ = ("deadline_s", "on_change")
+
+    def __init__(self, timeout_ms: int) -> None:
+        self.deadline_s = trio.current_time() + timeout_ms / 1_000
+        self.on_change: Callable[[], object] = _nobody
+
+    def complete(self) -> Any:
+        """Return the response, or None while there is none; raises what a handler raises."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Watch nothing any more; may be called again."""
+        raise NotImplementedError
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it is to be answered now, whatever there is."""
+        return trio.current_time() >= self.deadline_s
+
+    async def wait(self) -> Any:
+        """Return the response when there is one, and watch nothing any more in any case."""
+        try:
+            while True:
+                changed = trio.Event()
+                self.on_change = changed.set
+                response = self.complete()
+                if response is not None:
+                    return response
+                with trio.CancelScope(deadline=self.deadline_s):
+                    await changed.wait()
+        finally:
+            self.close()
 
 
 @dataclass(slots=True)

@@ -7,11 +7,16 @@ single records (KIP-467). v9: flexible. v10: current leader (KIP-951). v11: TRAN
 
 from functools import partial
 
-import trio
-
 from kafkalite.api.context import RequestContext
 from kafkalite.api.current_leader import CurrentLeaders
-from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler, NoResponse, Pending
+from kafkalite.api.handler import (
+    NO_RESPONSE,
+    CloseConnection,
+    DelayedOperation,
+    Handler,
+    NoResponse,
+    Pending,
+)
 from kafkalite.api.verification import (
     UNAVAILABLE,
     LaterRefusals,
@@ -84,7 +89,7 @@ async def _append_later(
     request: ProduceRequest, refused: LaterRefusals, context: RequestContext
 ) -> ProduceResponse | NoResponse:
     answer = _append_all(request, await refused.wait(), context)
-    if isinstance(answer, Pending):
+    if isinstance(answer, DelayedProduce):
         response: ProduceResponse = await answer.wait()
         return response
     return answer
@@ -92,7 +97,7 @@ async def _append_later(
 
 def _append_all(
     request: ProduceRequest, refused: Refusals, context: RequestContext
-) -> ProduceResponse | NoResponse | Pending:
+) -> "ProduceResponse | NoResponse | DelayedProduce":
     response = ProduceResponse(responses=[])
     unacknowledged: Unacknowledged = []
     for topic in request.topic_data:
@@ -106,8 +111,8 @@ def _append_all(
             )
         )
     if unacknowledged:
-        waiting = _Acknowledgement(unacknowledged, request.timeout_ms, context)
-        return Pending(partial(_wait, waiting, response, context))
+        delayed = DelayedProduce(unacknowledged, response, request.timeout_ms, context)
+        return delayed.complete() or delayed
     if request.acks != 0:
         return _with_leaders(response, context)
     failed = [
@@ -127,20 +132,25 @@ def _append_all(
     return NO_RESPONSE
 
 
-class _Acknowledgement:
-    """The wait of one request for the replicas of all its partitions.
+class DelayedProduce(DelayedOperation):
+    """The wait of one request for the replicas of all its partitions (rule 51).
 
     The time runs from the request's arrival, not from its turn to be answered.
     """
 
-    __slots__ = ("_deadline_s", "_event", "_left", "_waiters")
+    __slots__ = ("_context", "_left", "_response", "_waiters")
 
     def __init__(
-        self, unacknowledged: Unacknowledged, timeout_ms: int, context: RequestContext
+        self,
+        unacknowledged: Unacknowledged,
+        response: ProduceResponse,
+        timeout_ms: int,
+        context: RequestContext,
     ) -> None:
+        super().__init__(timeout_ms)
+        self._response = response
+        self._context = context
         deadline_ms = context.services.clock.monotonic_ms() + timeout_ms
-        self._deadline_s = trio.current_time() + timeout_ms / 1000
-        self._event = trio.Event()
         self._left = len(unacknowledged)
         self._waiters = [
             (partition, Waiter(required_offset, deadline_ms, self._on_done), answer)
@@ -149,32 +159,27 @@ class _Acknowledgement:
         for partition, waiter, _ in self._waiters:
             partition.wait_replicated(waiter)
 
-    def _on_done(self, waiter: Waiter) -> None:
-        del waiter
-        self._left -= 1
-        if self._left == 0:
-            self._event.set()
-
-    async def wait(self) -> None:
-        """Return when the outcome is in all answers: replicated, failed or too late (rule 51)."""
-        try:
-            if self._left:
-                with trio.move_on_at(self._deadline_s):
-                    await self._event.wait()
-        finally:
-            for partition, waiter, _ in self._waiters:
-                partition.cancel_wait(waiter)
+    def complete(self) -> ProduceResponse | None:
+        """Return the response if each outcome is there, or it is late."""
+        if self._left and not self.is_late:
+            return None
+        self.close()
         for _, waiter, answer in self._waiters:
             # What was appended stays, so the offsets are told with an error, too.
             assert waiter.outcome is not None
             answer.error_code = waiter.outcome
+        return _with_leaders(self._response, self._context)
 
+    def close(self) -> None:
+        """Wait for no replica any more."""
+        for partition, waiter, _ in self._waiters:
+            partition.cancel_wait(waiter)
 
-async def _wait(
-    waiting: _Acknowledgement, response: ProduceResponse, context: RequestContext
-) -> ProduceResponse:
-    await waiting.wait()
-    return _with_leaders(response, context)
+    def _on_done(self, waiter: Waiter) -> None:
+        del waiter
+        self._left -= 1
+        if self._left == 0:
+            self.on_change()
 
 
 def _with_leaders(response: ProduceResponse, context: RequestContext) -> ProduceResponse:

@@ -1,7 +1,8 @@
 """One client's connection: its requests are served strictly one after another (rule 9).
 
-What can be done without waiting is `received`, which the transport calls; what must be waited for
-(a parked request, memory, a client that reads slowly) is waited for in the connection's task.
+What can be done without waiting is `received` and `resumed`, which the transport calls; what must
+be waited for (another broker, memory, a client that reads slowly) is waited for in the connection's
+task.
 """
 
 import logging
@@ -9,7 +10,7 @@ import logging
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import CloseConnection, Pending
+from kafkalite.api.handler import CloseConnection, DelayedOperation, Pending
 from kafkalite.server.budget import MemoryBudget
 from kafkalite.server.dispatch import Dispatcher, Exchange
 from kafkalite.server.transport import Chunk, PeerClosed, Transport
@@ -57,8 +58,6 @@ class Connection:
         """The request that waits for its answer; those behind it wait in the framer."""
         self._is_done = False
         self.buffer = framer.buffer
-        self.is_busy = False
-        """A request is waiting for its answer."""
 
     async def run(self) -> None:
         """Serve until the client goes, or says what cannot be answered.
@@ -81,6 +80,8 @@ class Connection:
             logger.exception("connection from %s", self._peer)
         finally:
             self._transport.close()
+            if self.delayed is not None:
+                self.delayed.close()
             self._budget.release(self._reserved_bytes)
             self._context.services.groups.on_disconnect(self._context.connection_id)
 
@@ -93,6 +94,18 @@ class Connection:
             self._sent_bytes = self._transport.sent_bytes
             self._active_ms = now_ms
         return self._active_ms
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is waiting for its answer."""
+        return self._parked is not None
+
+    @property
+    def delayed(self) -> DelayedOperation | None:
+        """What the request waits for that is waiting, if that needs no task."""
+        if self._parked is not None and isinstance(self._parked.result, DelayedOperation):
+            return self._parked.result
+        return None
 
     @property
     def _peer(self) -> str:
@@ -110,16 +123,43 @@ class Connection:
         if not count:
             self._is_done = True
             return False
-        context, clock = self._context, self._context.services.clock
-        context.now_ms = clock.wall_ms()
-        self._active_ms = clock.monotonic_ms()
-        self._turn_end_ms = self._active_ms + TURN_MAX_MS
+        self._begin_turn()
+        return self._answer() and self._reserve_now()
+
+    def resumed(self) -> bool:
+        """Answer the request that waits, if what it waited for is there, and those behind it.
+
+        Returns:
+            As `received`; not so either while there is still something to wait for.
+        """
+        exchange, delayed = self._parked, self.delayed
+        assert exchange is not None
+        assert delayed is not None
+        self._begin_turn()
+        try:
+            response = delayed.complete()
+        except (AssertionError, CloseConnection):
+            raise
+        except Exception as error:
+            delayed.close()
+            response = self._dispatcher.refuse(exchange, error, self._context)
+        if response is None:
+            return False
+        exchange.result = response
+        self._parked = None
+        self._put(exchange)
         return self._answer() and self._reserve_now()
 
     def take_output(self) -> list[Chunk]:
         """Return the answers gathered so far, and forget them."""
         output, self._output, self._output_bytes = self._output, [], 0
         return output
+
+    def _begin_turn(self) -> None:
+        context, clock = self._context, self._context.services.clock
+        context.now_ms = clock.wall_ms()
+        self._active_ms = clock.monotonic_ms()
+        self._turn_end_ms = self._active_ms + TURN_MAX_MS
 
     async def _serve(self) -> None:
         """Wait for what `received` could not: then the transport may go on giving turns."""
@@ -189,16 +229,12 @@ class Connection:
         Raises:
             PeerClosed: there is nobody to answer any more; the wait was cancelled.
         """
-        self.is_busy = True
         try:
             exchange.result = await self._transport.while_connected(exchange.result.wait)
         except (AssertionError, CloseConnection, PeerClosed):
             raise
         except Exception as error:
             exchange.result = self._dispatcher.refuse(exchange, error, self._context)
-        finally:
-            self.is_busy = False
         self._parked = None
-        self._context.now_ms = self._context.services.clock.wall_ms()
-        self._active_ms = self._context.services.clock.monotonic_ms()
+        self._begin_turn()
         self._put(exchange)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
-from kafkalite.server.poller import HAS_EPOLL, Poller
+from kafkalite.server.poller import HAS_EPOLL, Poller, Woken
 from kafkalite.server.transport import SocketTransport, Transport
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class TcpNetwork:
 
     def __init__(self, settings: SocketSettings | None = None) -> None:
         self._settings = settings or SocketSettings()
+        self._woken = Woken()
 
     async def listen(self, host: str, port: int) -> Acceptor:
         """Take all addresses of the host, all with the same port.
@@ -114,13 +115,12 @@ class TcpNetwork:
             bound = await self._open(port, interface)
             ports = {one.socket.getsockname()[1] for one in bound}
             if len(ports) == 1:
-                return TcpAcceptor(bound, stays_awake=self._settings.stays_awake)
+                return self._acceptor(bound)
             # Any free port was asked for, and each address has another one.
             for one in bound:
                 one.socket.close()
             with suppress(OSError):
-                bound = await self._open(ports.pop(), interface)
-                return TcpAcceptor(bound, stays_awake=self._settings.stays_awake)
+                return self._acceptor(await self._open(ports.pop(), interface))
         raise OSError("no port is free on all addresses")
 
     async def connect(self, host: str, port: int) -> Transport:
@@ -139,6 +139,10 @@ class TcpNetwork:
             sock.close()
             raise
 
+    def _acceptor(self, bound: list[trio.SocketListener]) -> "TcpAcceptor":
+        poller = Poller(self._woken, stays_awake=self._settings.stays_awake) if HAS_EPOLL else None
+        return TcpAcceptor(bound, poller)
+
     async def _open(self, port: int, host: str | None) -> list[trio.SocketListener]:
         settings = self._settings
         bound = await trio.open_tcp_listeners(port, host=host, backlog=settings.backlog)
@@ -155,16 +159,16 @@ class TcpNetwork:
 class TcpAcceptor:
     """The sockets of one listener, all with the same port."""
 
-    def __init__(self, listeners: list[trio.SocketListener], *, stays_awake: bool) -> None:
+    def __init__(self, listeners: list[trio.SocketListener], poller: Poller | None) -> None:
         self._listeners = listeners
-        self._stays_awake = stays_awake
+        self._poller = poller
         self.port: int = listeners[0].socket.getsockname()[1]
 
     async def run(
         self, serve: Serve, *, task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Call `serve` in a task of its own for each connection, until cancelled; then close."""
-        poller = Poller(stays_awake=self._stays_awake) if HAS_EPOLL else None
+        poller = self._poller
         accept = partial(_accept, serve, poller)
         try:
             async with trio.open_nursery() as nursery:
@@ -179,6 +183,8 @@ class TcpAcceptor:
         """Stop listening; not needed after `run`."""
         for one in self._listeners:
             one.socket.close()
+        if self._poller is not None:
+            self._poller.close()
 
 
 async def _accept(serve: Serve, poller: Poller | None, stream: trio.SocketStream) -> None:

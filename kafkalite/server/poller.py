@@ -2,10 +2,12 @@
 
 A task that waits for its own socket costs an `epoll_ctl`, a task switch, and a wake-up of the
 client for each request. Here the kernel is asked once which sockets have something; each connection
-then takes its turn by a plain call, and all answers are sent when all have been served. A
-connection's own task runs only for what cannot be completed in a turn (decision 0031).
+then takes its turn by a plain call, and all answers are sent when all have been served; so are
+delayed requests for which something happened meanwhile. A connection's own task runs only for what
+cannot be completed in a turn (decision 0031).
 """
 
+import math
 import os
 import select
 import socket
@@ -38,14 +40,29 @@ HAS_EPOLL = hasattr(select, "epoll")
 Answer = TypeVar("Answer")
 
 
+class Woken:
+    """Delayed requests that others' turns have woken, to be looked at when no one is ready.
+
+    Pollers of one broker share it: what a follower asks on one listener is what a producer waits
+    for on another.
+    """
+
+    def __init__(self) -> None:
+        self.is_awaited = False
+        """Turns are being given: somebody will look."""
+        self.transports: dict[PolledTransport, None] = {}
+
+
 class Poller:
     """The sockets of one listener in an epoll object of their own, which trio waits for.
 
     Args:
+        woken: shared with the other pollers of the same broker.
         stays_awake: for clients that ask again at once, if they have a processor meanwhile.
     """
 
-    def __init__(self, *, stays_awake: bool = True) -> None:
+    def __init__(self, woken: Woken | None = None, *, stays_awake: bool = True) -> None:
+        self._woken = woken or Woken()
         self._awake_s = AWAKE_S if stays_awake and HAS_CORES else 0.0
         self._epoll = select.epoll()
         self._transports: dict[int, PolledTransport] = {}
@@ -56,7 +73,7 @@ class Poller:
         Raises:
             OSError: it is not connected any more.
         """
-        transport = PolledTransport(sock, self._epoll, self._transports)
+        transport = PolledTransport(sock, self._epoll, self._transports, self._woken)
         self._epoll.register(sock, RESTING)
         self._transports[sock.fileno()] = transport
         return transport
@@ -69,8 +86,12 @@ class Poller:
             now_s = time.monotonic()
             awake_s = self._awake_s if now_s - answered_s < SOON_S else 0.0
             while True:
+                self._woken.is_awaited = True
                 while self._serve_ready(now_s + TURNS_MAX_S):
                     answered_s = time.monotonic()
+                if self._answer_woken():
+                    answered_s = time.monotonic()
+                self._woken.is_awaited = False
                 now_s = time.monotonic()
                 if now_s >= answered_s + awake_s:
                     break
@@ -103,6 +124,24 @@ class Poller:
                 has_answered = True
         return has_answered and not is_over
 
+    def _answer_woken(self) -> bool:
+        """Answer delayed requests that have been woken; those that take too long in their tasks.
+
+        Returns:
+            Whether there were any.
+        """
+        if not self._woken.transports:
+            return False
+        end_s = time.monotonic() + TURNS_MAX_S
+        while self._woken.transports:
+            transports, self._woken.transports = self._woken.transports, {}
+            for transport in transports:
+                if time.monotonic() >= end_s:
+                    transport.stop()
+                elif transport.resume():
+                    transport.answer()
+        return True
+
 
 ATTENDED = getattr(select, "EPOLLIN", 0)
 
@@ -114,12 +153,20 @@ class PolledTransport(SocketTransport):
     """A socket whose turns come from a `Poller`."""
 
     def __init__(
-        self, sock: socket.socket, epoll: "select.epoll", others: "dict[int, PolledTransport]"
+        self,
+        sock: socket.socket,
+        epoll: "select.epoll",
+        others: "dict[int, PolledTransport]",
+        woken: Woken,
     ) -> None:
         super().__init__(sock)
         self._epoll = epoll
         self._others = others
+        self._woken = woken
         self._served: Served | None = None
+        self._is_delayed = False
+        self._patience = trio.CancelScope()
+        """Around the wait of the connection's task, until what is delayed is late."""
         self._stopped = trio.Event()
         self._failure: Exception | None = None
         self._is_hung_up = False
@@ -127,15 +174,15 @@ class PolledTransport(SocketTransport):
 
     async def attend(self, served: Served) -> None:
         """Give `served` its turns until one cannot be completed; raise what it raises."""
-        while True:
+        while served.delayed is None:
             self._served = served
             self._stopped = trio.Event()
             self._epoll.modify(self._socket, ATTENDED)
             try:
-                await self._stopped.wait()
+                with trio.CancelScope() as self._patience:
+                    await self._stopped.wait()
             finally:
-                if self._served is not None:
-                    self._stop()
+                self.stop()
             if self._failure is not None:
                 raise self._failure
             if self._sending is None:
@@ -162,19 +209,33 @@ class PolledTransport(SocketTransport):
             if self._waiting is not None:
                 self._waiting.cancel()
             return False
+        if self._is_delayed:  # more has come, or the end
+            self.stop()
+            return False
         try:
             count = self._socket.recv_into(served.buffer())
         except (BlockingIOError, InterruptedError):
             return False
         except OSError as error:
-            self._stop(error)
+            self.stop(error)
             return False
         try:
-            if served.received(count):
-                return True
-            self._stop()
+            return served.received(count) or self._is_delayed_by(served)
         except Exception as error:
-            self._stop(error)
+            self.stop(error)
+        return False
+
+    def resume(self) -> bool:
+        """Let the connection look at what is delayed; True if it has answers to send."""
+        served = self._served
+        if served is None or not self._is_delayed:
+            return False
+        self._is_delayed = False
+        self._patience.deadline = math.inf
+        try:
+            return served.resumed() or self._is_delayed_by(served)
+        except Exception as error:
+            self.stop(error)
         return False
 
     def answer(self) -> bool:
@@ -188,9 +249,9 @@ class PolledTransport(SocketTransport):
             return False
         try:
             if not self._send_now(output):
-                self._stop()
+                self.stop()
         except Exception as error:
-            self._stop(error)
+            self.stop(error)
         return True
 
     def close(self) -> None:
@@ -199,9 +260,30 @@ class PolledTransport(SocketTransport):
             self._epoll.unregister(self._socket)
         super().close()
 
-    def _stop(self, failure: Exception | None = None) -> None:
+    def stop(self, failure: Exception | None = None) -> None:
         """Give no more turns, and let the task go on."""
-        self._failure = failure
-        self._served = None
-        self._epoll.modify(self._socket, RESTING)
-        self._stopped.set()
+        if self._served is not None:
+            self._failure = failure
+            self._served = None
+            self._is_delayed = False
+            self._epoll.modify(self._socket, RESTING)
+            self._stopped.set()
+
+    def _is_delayed_by(self, served: Served) -> bool:
+        """Give no turns until what the connection waits for happens, or stop if there is more."""
+        delayed = served.delayed
+        if delayed is None:
+            self.stop()
+            return False
+        self._is_delayed = True
+        delayed.on_change = self._wake
+        self._patience.deadline = delayed.deadline_s
+        return True
+
+    def _wake(self) -> None:
+        if self._served is None:
+            return  # the connection's task has taken over
+        if self._woken.is_awaited:
+            self._woken.transports[self] = None
+        else:
+            self.stop()

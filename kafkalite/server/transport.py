@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar, cast
 
 import trio
 
+from kafkalite.api.handler import DelayedOperation
 from kafkalite.log.region import FileRegion
 
 Chunk = bytes | bytearray | memoryview | FileRegion
@@ -38,6 +39,11 @@ class PeerClosed(Exception):
 class Served(Protocol):
     """What a transport gives turns to: the connection behind it."""
 
+    @property
+    def delayed(self) -> DelayedOperation | None:
+        """What the connection waits for, if it can be asked for in a turn."""
+        ...
+
     def buffer(self) -> memoryview:
         """Return where the next bytes go; never empty."""
         ...
@@ -48,6 +54,10 @@ class Served(Protocol):
         Returns:
             Whether it is done with them, but for its output, and may be given more.
         """
+        ...
+
+    def resumed(self) -> bool:
+        """Go on after something happened that `delayed` waits for; returns as `received` does."""
         ...
 
     def take_output(self) -> list[Chunk]:
@@ -74,8 +84,8 @@ class Transport(Protocol):
     async def attend(self, served: Served) -> None:
         """Receive for `served` and send its output, until it is not done with what it got.
 
-        Its output is sent only as long as it is done; the rest is left to the caller. What it
-        raises is raised here.
+        Its output is sent only as long as it is done; the rest is left to the caller, as is what
+        is `delayed` for too long. What it raises is raised here.
         """
         ...
 

@@ -22,6 +22,8 @@ LARGE = 8 << 20
 class Echo:
     """Sends back what it gets; a word of it may mean something else."""
 
+    delayed = None
+
     def __init__(self, log=None, name=None):
         self.data = bytearray(4096)
         self.output = []
