@@ -247,18 +247,23 @@ class _Lane:
         message: Request,
     ) -> Response:
         """Send a request when it is its turn, and return the answer."""
-        async with self._turn:
+        try:
+            self._turn.acquire_nowait()  # a task switch less than to wait for nobody
+        except trio.WouldBlock:
+            await self._turn.acquire()
+        try:
             self.move_to(find_endpoint())
-            try:
-                transport = await self._connected()
-                answer = await self._exchange(transport, api, self._version_of(api), message)
-            except KafkaError:
-                raise
-            except BaseException:
-                self._drop()
-                raise
-            self._used = trio.current_time()
-            return answer
+            transport = await self._connected()
+            answer = await self._exchange(transport, api, self._version_of(api), message)
+        except KafkaError:
+            raise
+        except BaseException:
+            self._drop()
+            raise
+        finally:
+            self._turn.release()
+        self._used = trio.current_time()
+        return answer
 
     def move_to(self, endpoint: Endpoint) -> None:
         """Be connected to nowhere else; a new place may be tried at once."""
@@ -353,7 +358,10 @@ class _Lane:
         scratch = self._scratch
         filled = 0
         while filled < SIZE_PREFIX.size:
-            filled += await _some(transport, scratch[filled:])
+            count = await transport.receive_into(scratch[filled:])
+            if not count:
+                raise _closed()
+            filled += count
         (size,) = SIZE_PREFIX.unpack_from(scratch)
         if not 0 <= size <= self._settings.response_max_bytes:
             raise MalformedMessage(f"an answer of {size} bytes")
@@ -363,16 +371,13 @@ class _Lane:
         frame = memoryview(bytearray(size))
         count = filled - start
         frame[:count] = scratch[start:filled]
-        while count < size:
-            count += await _some(transport, frame[count:])
+        if not await transport.receive_all(frame[count:]):
+            raise _closed()
         return frame
 
 
-async def _some(transport: Transport, buffer: memoryview) -> int:
-    count = await transport.receive_into(buffer)
-    if not count:
-        raise ConnectionResetError("the broker closed the connection")
-    return count
+def _closed() -> ConnectionResetError:
+    return ConnectionResetError("the broker closed the connection")
 
 
 def _until_ms(end: float) -> int:

@@ -165,6 +165,8 @@ class PolledTransport(SocketTransport):
         self._woken = woken
         self._served: Served | None = None
         self._is_delayed = False
+        self._is_muted = False
+        """More has come while a request was delayed: it is left where it is until then."""
         self._patience = trio.CancelScope()
         """Around the wait of the connection's task, until what is delayed is late."""
         self._stopped = trio.Event()
@@ -209,8 +211,12 @@ class PolledTransport(SocketTransport):
             if self._waiting is not None:
                 self._waiting.cancel()
             return False
-        if self._is_delayed:  # more has come, or the end
-            self.stop()
+        if self._is_delayed:
+            if self._is_muted:
+                self._is_hung_up = True
+                self.stop()
+            else:  # there is more, or the end
+                self._mute(muted=True)
             return False
         try:
             count = self._socket.recv_into(served.buffer())
@@ -233,10 +239,14 @@ class PolledTransport(SocketTransport):
         self._is_delayed = False
         self._patience.deadline = math.inf
         try:
-            return served.resumed() or self._is_delayed_by(served)
+            if not served.resumed():
+                return self._is_delayed_by(served)
         except Exception as error:
             self.stop(error)
-        return False
+            return False
+        if self._is_muted:
+            self._mute(muted=False)
+        return True
 
     def answer(self) -> bool:
         """Send what the connection made in its turn; False if that was nothing.
@@ -265,9 +275,13 @@ class PolledTransport(SocketTransport):
         if self._served is not None:
             self._failure = failure
             self._served = None
-            self._is_delayed = False
+            self._is_delayed = self._is_muted = False
             self._epoll.modify(self._socket, RESTING)
             self._stopped.set()
+
+    def _mute(self, *, muted: bool) -> None:
+        self._is_muted = muted
+        self._epoll.modify(self._socket, RESTING if muted else ATTENDED)
 
     def _is_delayed_by(self, served: Served) -> bool:
         """Give no turns until what the connection waits for happens, or stop if there is more."""

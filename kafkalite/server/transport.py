@@ -77,6 +77,10 @@ class Transport(Protocol):
         """Wait for bytes and put some into `buffer`; return how many, 0 when the peer is done."""
         ...
 
+    async def receive_all(self, buffer: memoryview) -> bool:
+        """Wait until all of `buffer` is filled, which may be at once; False if the peer is done."""
+        ...
+
     async def send(self, chunks: Sequence[Chunk]) -> None:
         """Send all of `chunks` in order; raises OSError when the peer is gone or a file short."""
         ...
@@ -111,6 +115,15 @@ class WaitingTransport:
     async def receive_into(self, buffer: memoryview) -> int:
         """Wait for bytes and put some into `buffer`; return how many, 0 when the peer is done."""
         raise NotImplementedError
+
+    async def receive_all(self, buffer: memoryview) -> bool:
+        """Wait until all of `buffer` is filled; False if the peer is done before."""
+        while buffer:
+            count = await self.receive_into(buffer)
+            if not count:
+                return False
+            buffer = buffer[count:]
+        return True
 
     async def send(self, chunks: Sequence[Chunk]) -> None:
         """Send all of `chunks` in order."""
@@ -183,6 +196,19 @@ class SocketTransport(WaitingTransport):
                 return sock.recv_into(buffer)
             except (BlockingIOError, InterruptedError):
                 continue
+
+    async def receive_all(self, buffer: memoryview) -> bool:
+        """Wait until all of `buffer` is filled, which may be at once; False if the peer is done."""
+        while buffer:
+            try:
+                count = self._socket.recv_into(buffer)
+            except (BlockingIOError, InterruptedError):
+                await trio.lowlevel.wait_readable(self._socket)
+                continue
+            if not count:
+                return False
+            buffer = buffer[count:]
+        return True
 
     async def send(self, chunks: Sequence[Chunk]) -> None:
         """Send all of `chunks` in order, small ones in one system call, large regions by sendfile.

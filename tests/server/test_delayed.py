@@ -166,7 +166,24 @@ async def test_its_client_may_go(play, unread):
     assert not waiter.bell.listeners
 
 
-@pytest.mark.parametrize("event", ["it rings elsewhere", "more is sent", "it is late"])
+async def test_what_comes_meanwhile_is_served_after_it(play, bell):
+    client, _, waiter, ended = play()
+    ringing, *_ = play()
+    for _ in range(3):
+        bell.has_rung = False
+        await client.send(b"wait")
+        await wait_all_tasks_blocked()
+        await client.send(b"more")
+        await wait_all_tasks_blocked()
+        assert waiter.delayed is not None
+        await ringing.send(b"ring")
+        assert await client.recv(4) == b"rung"
+        assert await client.recv(10) == b"more"
+        await ringing.recv(10)
+    assert not ended.is_set()
+
+
+@pytest.mark.parametrize("event", ["it rings elsewhere", "it is late"])
 async def test_all_else_is_left_to_its_task(play, bell, event, autojump_clock):
     client, transport, waiter, ended = play(timeout_ms=10_000)
     await client.send(b"wait")
@@ -174,8 +191,6 @@ async def test_all_else_is_left_to_its_task(play, bell, event, autojump_clock):
     assert not ended.is_set()
     if event == "it rings elsewhere":
         bell.ring()
-    elif event == "more is sent":
-        await client.send(b"more")
     with trio.fail_after(11):
         await ended.wait()
         answer = await transport.while_connected(waiter.delayed.wait)
