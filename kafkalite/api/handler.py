@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
 
@@ -53,12 +53,16 @@ class DelayedOperation(Pending):
     complete or `close`d.
 
     Attributes:
+        lets_next_in: requests for the same API behind it on its connection may be admitted before
+            it is complete. They are answered after it all the same.
         deadline_s: trio's time at which it is answered with what there is.
         on_change: called, perhaps more than once and in the midst of what others do, when
             `complete` may have a response, or `deadline_s` came nearer.
     """
 
     __slots__ = ("deadline_s", "on_change")
+
+    lets_next_in: ClassVar = False
 
     def __init__(self, timeout_ms: int) -> None:
         self.deadline_s = trio.current_time() + timeout_ms / 1_000

@@ -1,4 +1,4 @@
-"""One client's connection: its requests are served strictly one after another (rule 9).
+"""One client's connection: its requests are served one after another (rule 9).
 
 What can be done without waiting is `received` and `resumed`, which the transport calls; what must
 be waited for (another broker, memory, a client that reads slowly) is waited for in the connection's
@@ -6,6 +6,7 @@ task.
 """
 
 import logging
+from collections import deque
 
 import trio
 
@@ -22,6 +23,9 @@ logger = logging.getLogger("kafkalite.server")
 OUTPUT_MAX_BYTES = 256 * 1024
 """Answers to pipelined requests are gathered up to here before they are sent together."""
 
+DELAYED_MAX = 16
+"""Requests of a connection that are admitted and not yet answered."""
+
 TURN_MAX_MS = 10
 """A connection whose requests came together lets others have their turn after so long."""
 
@@ -30,8 +34,9 @@ class Connection:
     """Reads frames, has them answered, sends the answers in order.
 
     Kafka takes a connection's next request when the answer to the one before has left; so does
-    this, which makes order a matter of course. Requests that arrived together are answered
-    together in one send.
+    this, which makes order a matter of course. Only where a Produce waits for its replicas those
+    behind it are admitted meanwhile, and wait behind it (decision 0001). Requests that arrived
+    together are answered together in one send.
     """
 
     def __init__(
@@ -54,9 +59,14 @@ class Connection:
         self._active_ms = context.services.clock.monotonic_ms()
         self._turn_end_ms = 0
         self._sent_bytes = 0
-        self._parked: Exchange | None = None
-        """The request that waits for its answer; those behind it wait in the framer."""
+        self._waiting: deque[Exchange] = deque()
+        """Requests that were admitted and are to be answered in this order. The first of them waits
+        for something, those behind it perhaps only for the first; all others are in the framer."""
+        self._failure: MalformedMessage | CloseConnection | None = None
+        """Of a request behind them."""
         self._is_done = False
+        self.takes_more = False
+        """It may be given more although it is `delayed`: all that came has been admitted."""
         self.buffer = framer.buffer
 
     async def run(self) -> None:
@@ -80,8 +90,9 @@ class Connection:
             logger.exception("connection from %s", self._peer)
         finally:
             self._transport.close()
-            if self.delayed is not None:
-                self.delayed.close()
+            for exchange in self._waiting:
+                if isinstance(exchange.result, DelayedOperation):
+                    exchange.result.close()
             self._budget.release(self._reserved_bytes)
             self._context.services.groups.on_disconnect(self._context.connection_id)
 
@@ -98,13 +109,13 @@ class Connection:
     @property
     def is_busy(self) -> bool:
         """Whether a request is waiting for its answer."""
-        return self._parked is not None
+        return bool(self._waiting)
 
     @property
     def delayed(self) -> DelayedOperation | None:
-        """What the request waits for that is waiting, if that needs no task."""
-        if self._parked is not None and isinstance(self._parked.result, DelayedOperation):
-            return self._parked.result
+        """What the first request waits for that is waiting, if that needs no task."""
+        if self._waiting and isinstance(self._waiting[0].result, DelayedOperation):
+            return self._waiting[0].result
         return None
 
     @property
@@ -124,31 +135,18 @@ class Connection:
             self._is_done = True
             return False
         self._begin_turn()
-        return self._answer() and self._reserve_now()
+        return self._go_on()
 
     def resumed(self) -> bool:
-        """Answer the request that waits, if what it waited for is there, and those behind it.
+        """Answer requests that wait, as far as what they wait for is there, and those behind them.
 
         Returns:
             As `received`; not so either while there is still something to wait for.
         """
-        exchange, delayed = self._parked, self.delayed
-        assert exchange is not None
-        assert delayed is not None
         self._begin_turn()
-        try:
-            response = delayed.complete()
-        except (AssertionError, CloseConnection):
-            raise
-        except Exception as error:
-            delayed.close()
-            response = self._dispatcher.refuse(exchange, error, self._context)
-        if response is None:
-            return False
-        exchange.result = response
-        self._parked = None
-        self._put(exchange)
-        return self._answer() and self._reserve_now()
+        while self._waiting and self._is_complete(self._waiting[0]):
+            self._put(self._waiting.popleft())
+        return self._go_on()
 
     def take_output(self) -> list[Chunk]:
         """Return the answers gathered so far, and forget them."""
@@ -168,25 +166,45 @@ class Connection:
             is_answered = False
             while not (is_answered or self._is_done):
                 await self._flush()
-                if self._parked is None:
-                    await trio.lowlevel.checkpoint()  # others have their turn
+                if self._waiting:
+                    await self._finish(self._waiting[0])
                 else:
-                    await self._finish(self._parked)
+                    await trio.lowlevel.checkpoint()  # others have their turn
                 if not self._reserve_now():
                     await self._budget.reserve(self._framer.large_frame_bytes)
                     self._reserved_bytes = self._framer.large_frame_bytes
-                self._turn_end_ms = self._context.services.clock.monotonic_ms() + TURN_MAX_MS
+                self._begin_turn()
                 is_answered = self._answer()
             await self._flush()
+
+    def _go_on(self) -> bool:
+        """Answer requests; whether all are, and more may be received."""
+        is_answered = self._answer()
+        has_memory = (is_answered or self.takes_more) and self._reserve_now()
+        self.takes_more = self.takes_more and has_memory
+        return is_answered and has_memory
 
     def _answer(self) -> bool:
         """Answer requests in their order; False if more must be done than one turn allows."""
         framer, dispatcher, context = self._framer, self._dispatcher, self._context
-        while (frame := framer.next_frame()) is not None:
-            exchange = dispatcher.admit(frame, context)
-            if isinstance(exchange.result, Pending):
-                self._parked = exchange
+        self.takes_more = False
+        while not self._waiting or self._lets_next_in(self._waiting[-1]):
+            try:
+                if self._failure is not None:
+                    raise self._failure
+                frame = framer.next_frame()
+                if frame is None:
+                    self.takes_more = bool(self._waiting)
+                    return not self._waiting
+                exchange = dispatcher.admit(frame, context)
+            except (MalformedMessage, CloseConnection) as error:
+                if not self._waiting:
+                    raise
+                self._failure = error  # what was asked before is answered (rule 9)
                 return False
+            if self._waiting or isinstance(exchange.result, Pending):
+                self._waiting.append(exchange)
+                continue
             self._put(exchange)
             if framer.is_empty:
                 return True
@@ -194,6 +212,33 @@ class Connection:
                 return False
             if context.services.clock.monotonic_ms() >= self._turn_end_ms:
                 return False
+        return False
+
+    def _lets_next_in(self, last: Exchange) -> bool:
+        """Whether the next request may be admitted although `last` has not been answered."""
+        result = last.result
+        if not isinstance(result, DelayedOperation) or not result.lets_next_in:
+            return False
+        if len(self._waiting) >= DELAYED_MAX or self._failure is not None:
+            return False
+        key = self._framer.next_api_key()
+        return key is None or key == last.handler.api.key
+
+    def _is_complete(self, exchange: Exchange) -> bool:
+        """Take over the response to a request that waits, if there is one by now."""
+        delayed = exchange.result
+        if not isinstance(delayed, DelayedOperation):
+            return not isinstance(delayed, Pending)
+        try:
+            response = delayed.complete()
+        except (AssertionError, CloseConnection):
+            raise
+        except Exception as error:
+            delayed.close()
+            response = self._dispatcher.refuse(exchange, error, self._context)
+        if response is None:
+            return False
+        exchange.result = response
         return True
 
     def _put(self, exchange: Exchange) -> None:
@@ -224,17 +269,18 @@ class Connection:
         return True
 
     async def _finish(self, exchange: Exchange) -> None:
-        """Wait for a response, unless the client goes away first.
+        """Wait for the first request's response, unless the client goes away first.
 
         Raises:
             PeerClosed: there is nobody to answer any more; the wait was cancelled.
         """
-        try:
-            exchange.result = await self._transport.while_connected(exchange.result.wait)
-        except (AssertionError, CloseConnection, PeerClosed):
-            raise
-        except Exception as error:
-            exchange.result = self._dispatcher.refuse(exchange, error, self._context)
-        self._parked = None
+        if isinstance(exchange.result, Pending):
+            try:
+                exchange.result = await self._transport.while_connected(exchange.result.wait)
+            except (AssertionError, CloseConnection, PeerClosed):
+                raise
+            except Exception as error:
+                exchange.result = self._dispatcher.refuse(exchange, error, self._context)
+        self._waiting.popleft()
         self._begin_turn()
         self._put(exchange)

@@ -207,14 +207,11 @@ class PolledTransport(SocketTransport):
         """Let the connection receive and work; True if it has answers that are to be sent."""
         served = self._served
         if served is None:
-            self._is_hung_up = True
-            if self._waiting is not None:
-                self._waiting.cancel()
+            self._hang_up()
             return False
-        if self._is_delayed:
+        if self._is_delayed and not served.takes_more:
             if self._is_muted:
-                self._is_hung_up = True
-                self.stop()
+                self._hang_up()
             else:  # there is more, or the end
                 self._mute(muted=True)
             return False
@@ -225,8 +222,11 @@ class PolledTransport(SocketTransport):
         except OSError as error:
             self.stop(error)
             return False
+        if self._is_delayed and not count:
+            self._hang_up()
+            return False
         try:
-            return served.received(count) or self._is_delayed_by(served)
+            return self._has_worked(served, is_done=served.received(count))
         except Exception as error:
             self.stop(error)
         return False
@@ -236,17 +236,11 @@ class PolledTransport(SocketTransport):
         served = self._served
         if served is None or not self._is_delayed:
             return False
-        self._is_delayed = False
-        self._patience.deadline = math.inf
         try:
-            if not served.resumed():
-                return self._is_delayed_by(served)
+            return self._has_worked(served, is_done=served.resumed())
         except Exception as error:
             self.stop(error)
-            return False
-        if self._is_muted:
-            self._mute(muted=False)
-        return True
+        return False
 
     def answer(self) -> bool:
         """Send what the connection made in its turn; False if that was nothing.
@@ -279,20 +273,37 @@ class PolledTransport(SocketTransport):
             self._epoll.modify(self._socket, RESTING)
             self._stopped.set()
 
+    def _has_worked(self, served: Served, *, is_done: bool) -> bool:
+        """Give no turns until what the connection waits for happens, or its task has done it.
+
+        Returns:
+            Whether the connection may have answers to send.
+        """
+        delayed = None if is_done else served.delayed
+        if delayed is not None:
+            self._is_delayed = True
+            delayed.on_change = self._wake
+            self._patience.deadline = delayed.deadline_s
+        elif not is_done:
+            self.stop()
+            return False
+        elif self._is_delayed:
+            self._is_delayed = False
+            self._patience.deadline = math.inf
+        if self._is_muted and (is_done or served.takes_more):
+            self._mute(muted=False)
+        return True
+
     def _mute(self, *, muted: bool) -> None:
         self._is_muted = muted
         self._epoll.modify(self._socket, RESTING if muted else ATTENDED)
 
-    def _is_delayed_by(self, served: Served) -> bool:
-        """Give no turns until what the connection waits for happens, or stop if there is more."""
-        delayed = served.delayed
-        if delayed is None:
-            self.stop()
-            return False
-        self._is_delayed = True
-        delayed.on_change = self._wake
-        self._patience.deadline = delayed.deadline_s
-        return True
+    def _hang_up(self) -> None:
+        """Note that the peer has gone: nobody waits for it any more."""
+        self._is_hung_up = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self.stop()
 
     def _wake(self) -> None:
         if self._served is None:

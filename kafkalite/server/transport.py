@@ -44,6 +44,11 @@ class Served(Protocol):
         """What the connection waits for, if it can be asked for in a turn."""
         ...
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether it may be given more although it is `delayed`."""
+        ...
+
     def buffer(self) -> memoryview:
         """Return where the next bytes go; never empty."""
         ...

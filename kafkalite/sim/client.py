@@ -53,12 +53,8 @@ class Link:
 
     async def _exactly(self, count: int) -> memoryview:
         data = memoryview(bytearray(count))
-        done = 0
-        while done < count:
-            received = await self._transport.receive_into(data[done:])
-            if received == 0:
-                raise ConnectionResetError("closed by the broker (simulated)")
-            done += received
+        if not await self._transport.receive_all(data):
+            raise ConnectionResetError("closed by the broker (simulated)")
         return data
 
     def close(self) -> None:

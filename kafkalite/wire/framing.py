@@ -6,6 +6,7 @@ from typing import Final
 from kafkalite.wire.errors import MalformedMessage
 
 SIZE_PREFIX: Final = struct.Struct(">i")
+API_KEY: Final = struct.Struct(">h")
 
 SMALL_BUFFER_SIZE: Final = 4 * 1024
 """What a connection begins with: thousands of idle clients should not cost 64 KiB each."""
@@ -86,6 +87,17 @@ class Framer:
         self._lent = None
         if is_full and len(self._shared) < BUFFER_SIZE:
             self._grow()
+
+    def next_api_key(self) -> int | None:
+        """Return the first int16 of the next frame, None if it is not here yet."""
+        if self._own is not None:
+            data, start, end = self._own, 0, self._own_filled
+        else:
+            data, start, end = self._shared, self._start + SIZE_PREFIX.size, self._end
+        if start + API_KEY.size > end:
+            return None
+        key: int = API_KEY.unpack_from(data, start)[0]
+        return key
 
     def next_frame(self) -> memoryview | None:
         """Return the next whole frame without its size, None if more must be received.

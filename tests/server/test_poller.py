@@ -23,6 +23,7 @@ class Echo:
     """Sends back what it gets; a word of it may mean something else."""
 
     delayed = None
+    takes_more = False
 
     def __init__(self, log=None, name=None):
         self.data = bytearray(4096)
