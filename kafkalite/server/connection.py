@@ -171,6 +171,7 @@ class Connection:
                 else:
                     await trio.lowlevel.checkpoint()  # others have their turn
                 if not self._reserve_now():
+                    await self._flush()
                     await self._budget.reserve(self._framer.large_frame_bytes)
                     self._reserved_bytes = self._framer.large_frame_bytes
                 self._begin_turn()

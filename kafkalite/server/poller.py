@@ -260,6 +260,7 @@ class PolledTransport(SocketTransport):
 
     def close(self) -> None:
         """Close at once; waiting calls end with an error."""
+        self._served = None
         if self._others.pop(self._socket.fileno(), None) is not None:
             self._epoll.unregister(self._socket)
         super().close()

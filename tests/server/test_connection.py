@@ -66,8 +66,8 @@ class MemoryTransport(WaitingTransport):
 
 
 class Harness:
-    def __init__(self, admit, *, budget=-1):
-        self.transport = MemoryTransport()
+    def __init__(self, admit, *, budget=-1, transport=None):
+        self.transport = transport or MemoryTransport()
         self.now_ms = 1234
         self.disconnected = []
         groups = SimpleNamespace(on_disconnect=self.disconnected.append)
@@ -85,7 +85,7 @@ class Harness:
         self.budget = MemoryBudget(budget)
         handlers = (
             Handler(HEARTBEAT, lambda r, c: admit(self, r), self.refuse),
-            Handler(API_VERSIONS, lambda r, c: ApiVersionsResponse(), self.refuse_versions),
+            Handler(API_VERSIONS, self.versions, self.refuse_versions),
         )
         self.connection = Connection(
             self.transport,
@@ -94,6 +94,10 @@ class Harness:
             framer=Framer(MAX_FRAME_BYTES),
             budget=self.budget,
         )
+
+    def versions(self, request, context):
+        self.seen.append("versions")
+        return ApiVersionsResponse()
 
     @staticmethod
     def refuse(request, error, context):
