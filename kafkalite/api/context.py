@@ -37,7 +37,7 @@ class RequestContext:
 
     There is one per connection: `api_version`, `client_id` and `now_ms` are those of the request
     in process, of which a connection has one at a time (rule 9), so they hold until it is
-    answered.
+    answered; behind a `DelayedOperation` that `lets_next_in` they do not.
     """
 
     services: Services
