@@ -188,23 +188,24 @@ class Connection:
     def _answer(self) -> bool:
         """Answer requests in their order; False if more must be done than one turn allows."""
         framer, dispatcher, context = self._framer, self._dispatcher, self._context
+        waiting = self._waiting
         self.takes_more = False
-        while not self._waiting or self._lets_next_in(self._waiting[-1]):
+        if self._failure is not None and not waiting:
+            raise self._failure
+        while not waiting or self._lets_next_in(waiting[-1]):
             try:
-                if self._failure is not None:
-                    raise self._failure
                 frame = framer.next_frame()
                 if frame is None:
-                    self.takes_more = bool(self._waiting)
-                    return not self._waiting
+                    self.takes_more = bool(waiting)
+                    return not waiting
                 exchange = dispatcher.admit(frame, context)
             except (MalformedMessage, CloseConnection) as error:
-                if not self._waiting:
+                if not waiting:
                     raise
                 self._failure = error  # what was asked before is answered (rule 9)
                 return False
-            if self._waiting or isinstance(exchange.result, Pending):
-                self._waiting.append(exchange)
+            if waiting or isinstance(exchange.result, Pending):
+                waiting.append(exchange)
                 continue
             self._put(exchange)
             if framer.is_empty:
