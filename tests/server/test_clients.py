@@ -166,6 +166,7 @@ def test_reader_that_takes_nothing_keeps_nobody_waiting(broker, topic, client):
     for n in range(5):
         client.ask(PRODUCE, 9, produce_request(topic, bytes([n]) * LARGE))
     with RawClient(broker, receive_buffer=4096) as slow:
+        assert slow.ask(METADATA, 12, MetadataRequest(topics=[])).brokers
         for number in range(3):
             slow.send_request(FETCH, 12, fetch_request(topic), correlation_id=number)
         for _ in range(20):
