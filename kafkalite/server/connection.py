@@ -108,8 +108,8 @@ class Connection:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is waiting for its answer."""
-        return bool(self._waiting)
+        """Whether a request is waiting for its answer, and not for the client to read others."""
+        return bool(self._waiting) and not self._transport.is_sending
 
     @property
     def delayed(self) -> DelayedOperation | None:
@@ -144,8 +144,7 @@ class Connection:
             As `received`; not so either while there is still something to wait for.
         """
         self._begin_turn()
-        while self._waiting and self._is_complete(self._waiting[0]):
-            self._put(self._waiting.popleft())
+        self._collect()
         return self._go_on()
 
     def take_output(self) -> list[Chunk]:
@@ -170,7 +169,7 @@ class Connection:
                     await self._finish(self._waiting[0])
                 else:
                     await trio.lowlevel.checkpoint()  # others have their turn
-                if not self._reserve_now():
+                if not self._waiting and not self._reserve_now():
                     await self._flush()
                     await self._budget.reserve(self._framer.large_frame_bytes)
                     self._reserved_bytes = self._framer.large_frame_bytes
@@ -181,9 +180,19 @@ class Connection:
     def _go_on(self) -> bool:
         """Answer requests; whether all are, and more may be received."""
         is_answered = self._answer()
+        # One that is admitted may complete those before it, which nobody would be told of.
+        while len(self._waiting) > 1 and self._collect():
+            is_answered = self._answer()
         has_memory = (is_answered or self.takes_more) and self._reserve_now()
         self.takes_more = self.takes_more and has_memory
         return is_answered and has_memory
+
+    def _collect(self) -> bool:
+        """Answer those that wait as far as they are complete, in their order; whether any is."""
+        count = len(self._waiting)
+        while self._waiting and self._is_complete(self._waiting[0]):
+            self._put(self._waiting.popleft())
+        return len(self._waiting) < count
 
     def _answer(self) -> bool:
         """Answer requests in their order; False if more must be done than one turn allows."""

@@ -113,11 +113,11 @@ class Poller:
         is_over = False
         for fd, _ in self._epoll.poll(0, PASS_MAX_CONNECTIONS):
             transport = transports[fd]
+            if is_over and transport.is_attended:
+                continue  # the kernel tells of it again, but of a hang-up only once
             if transport.take_turn():
                 answering.append(transport)
-            if time.monotonic() >= end_s:
-                is_over = True
-                break
+            is_over = is_over or time.monotonic() >= end_s
         has_answered = False
         for transport in answering:
             if transport.answer():
@@ -202,6 +202,11 @@ class PolledTransport(SocketTransport):
                 self._waiting.cancel()
             return await wait()
         raise PeerClosed
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether it is ready for as long as there is something to receive."""
+        return self._served is not None and not self._is_muted
 
     def take_turn(self) -> bool:
         """Let the connection receive and work; True if it has answers that are to be sent."""

@@ -78,6 +78,11 @@ class Transport(Protocol):
     sent_bytes: int
     """Sent so far."""
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether it waits for the peer to read; never known in memory."""
+        ...
+
     async def receive_into(self, buffer: memoryview) -> int:
         """Wait for bytes and put some into `buffer`; return how many, 0 when the peer is done."""
         ...
@@ -116,6 +121,11 @@ class WaitingTransport:
 
     For transports in memory, and for systems without epoll.
     """
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether it waits for the peer to read; never known in memory."""
+        return False
 
     async def receive_into(self, buffer: memoryview) -> int:
         """Wait for bytes and put some into `buffer`; return how many, 0 when the peer is done."""
@@ -224,6 +234,11 @@ class SocketTransport(WaitingTransport):
         """
         if not self._send_now(chunks):
             await self._drain()
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether it waits for the peer to read."""
+        return self._sending is not None
 
     async def wait_peer_closed(self) -> None:
         """Return when the peer has gone; what it sends meanwhile is left to be received.

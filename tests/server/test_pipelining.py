@@ -62,6 +62,9 @@ class Line:
         harness.seen.append(name)
         if name == "close":
             raise CloseConnection("so it is")
+        if name.startswith("release"):
+            self.held[int(name[-1])].release()
+            return HeartbeatResponse(error_code=7)
         if name == "refused":
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         if name == "task":
@@ -199,6 +202,20 @@ async def test_there_are_not_too_many_of_them(connect):
     assert [number for number, _ in answers] == list(range(DELAYED_MAX + 3))
 
 
+async def test_one_that_completes_that_before_it_is_not_the_last_to_know(connect):
+    """Nobody tells: it was not waited for yet."""
+    line = connect()
+    await line.put("held", "release0")
+    assert await line.answers(2) == [(0, 0), (1, 7)]
+
+
+async def test_nor_is_one_for_which_there_was_no_room_before(connect):
+    line = connect()
+    await line.put(*["held"] * DELAYED_MAX, "release1")
+    line.held[0].release()
+    assert await line.answers(2) == [(0, 0), (1, 0)]
+
+
 @pytest.mark.parametrize("end", ["close", "no frame"])
 async def test_end_of_the_connection_waits_for_them(connect, end):
     line = connect()
@@ -235,10 +252,13 @@ async def test_unexpected_error_is_answered_and_nothing_left_behind(connect):
 async def test_large_one_behind_them_waits_for_its_share_of_memory(connect):
     line = connect(budget=100_000)
     await line.harness.budget.reserve(100_000)
-    body = line.harness.heartbeat("x" * 200_000, correlation_id=1)
-    await line.put_bytes(line.harness.heartbeat("held", correlation_id=0) + body[:10_000])
+    held = [line.harness.heartbeat("held", correlation_id=number) for number in range(2)]
+    body = line.harness.heartbeat("x" * 200_000, correlation_id=2)
+    await line.put_bytes(b"".join(held) + body[:3_000])
     line.held[0].release()
     assert await line.answers(1) == [(0, 0)]
+    line.held[1].release()
+    assert await line.answers(2) == [(0, 0), (1, 0)]
     assert line.harness.budget.used_bytes == 100_000
     line.harness.budget.release(100_000)
     await wait_all_tasks_blocked()
@@ -270,6 +290,20 @@ class TestComingOneByOne:
         assert len(await line.answers(3)) == 3
         await line.put("now")
         assert len(await line.answers(4)) == 4
+
+    async def test_one_whose_client_does_not_read_is_not_busy(self, line):
+        """It may be closed for it."""
+        connection = line.harness.connection
+        encode = connection._dispatcher.encode
+        connection._dispatcher.encode = lambda exchange: [
+            bytes(16 << 20) if exchange.header.correlation_id == 0 else encode(exchange)[0]
+        ]
+        await line.put("strict", "strict")
+        assert connection.is_busy
+        line.held[0].release()
+        await wait_all_tasks_blocked()
+        assert line.seen == ["strict", "strict"]
+        assert not connection.is_busy
 
     async def test_those_that_may_not_wait_in_the_socket(self, line):
         await line.put("held")

@@ -281,6 +281,22 @@ class TestWhileARequestWaits:
         with pytest.raises(PeerClosed), trio.fail_after(1):
             await transport.while_connected(trio.sleep_forever)
 
+    async def test_it_ends_also_when_there_is_no_time_for_more(self, served, nursery, monkeypatch):
+        """The kernel tells of it only once."""
+        ready, other = served()
+        nursery.start_soon(other.attend, Echo())
+        client, transport = served()
+        monkeypatch.setattr(poller_module, "TURNS_MAX_S", 0.0)
+
+        async def both():
+            await wait_all_tasks_blocked()
+            os.write(ready.fileno(), b"word")
+            client.close()
+
+        nursery.start_soon(both)
+        with pytest.raises(PeerClosed), trio.fail_after(1):
+            await transport.while_connected(trio.sleep_forever)
+
     async def test_it_does_not_begin_when_the_client_has_gone(self, served):
         client, transport = served()
         client.close()
