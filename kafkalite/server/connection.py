@@ -179,13 +179,13 @@ class Connection:
 
     def _go_on(self) -> bool:
         """Answer requests; whether all are, and more may be received."""
-        is_answered = self._answer()
-        # One that is admitted may complete those before it, which nobody would be told of.
-        while len(self._waiting) > 1 and self._collect():
-            is_answered = self._answer()
-        has_memory = (is_answered or self.takes_more) and self._reserve_now()
-        self.takes_more = self.takes_more and has_memory
-        return is_answered and has_memory
+        while not self._answer():
+            # One that is admitted may complete those before it, which nobody would be told of.
+            if len(self._waiting) > 1 and self._collect():
+                continue
+            self.takes_more = self.takes_more and self._reserve_now()
+            return False
+        return self._reserve_now()
 
     def _collect(self) -> bool:
         """Answer those that wait as far as they are complete, in their order; whether any is."""

@@ -231,7 +231,10 @@ class PolledTransport(SocketTransport):
             self._hang_up()
             return False
         try:
-            return self._has_worked(served, is_done=served.received(count))
+            is_done = served.received(count)
+            if is_done and not self._is_delayed:
+                return True
+            return self._has_worked(served, is_done=is_done)
         except Exception as error:
             self.stop(error)
         return False

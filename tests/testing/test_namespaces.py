@@ -78,8 +78,17 @@ def test_what_the_system_refuses_is_one_line(monkeypatch):
 
 
 def write(cluster, value, *, via):
-    """Write a record with acks=all to who leads in the eyes of a broker."""
+    """Write a record with acks=all to a broker, once it knows that it leads.
+
+    Another may know that sooner; and who led before, cut off or not, would take the record.
+    """
     with Client(cluster.brokers[via].bootstrap) as client:
+
+        def leads():
+            (partition,) = client.fetch_metadata([TOPIC]).topics[0].partitions
+            return partition.leader_id == via
+
+        cluster.wait_until(leads, f"broker {via} does not lead")
         producer = Producer(client, TOPIC, acks=-1)
         producer.send(value, partition=0)
         producer.flush()
