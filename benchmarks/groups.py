@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from kafkalite.clock import SystemClock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.group.classic.join import JoinGroup
 from kafkalite.group.commit import CommitOffsets
-from kafkalite.group.join import JoinGroup
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import FetchOffsets, GroupShards
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC

@@ -14,9 +14,9 @@ from benchmarks.process import frame_of
 from kafkalite.api.context import RequestContext
 from kafkalite.clock import Clock
 from kafkalite.config import load_config
+from kafkalite.network.budget import MemoryBudget
+from kafkalite.network.connection import Connection
 from kafkalite.server.broker import Broker
-from kafkalite.server.budget import MemoryBudget
-from kafkalite.server.connection import Connection
 from kafkalite.wire.framing import Framer
 from kafkalite.wire.header import decode_response_header
 from kafkalite.wire.messages.create_topics import (

@@ -18,6 +18,7 @@ LAYERS = [
     {"log"},
     {"coordinator", "group", "txn", "isr", "meta"},
     {"api"},
+    {"network", "peers"},
     {"server"},
     {"client", "testing", "pipeline", "sim", "cli", "__main__"},
 ]
@@ -49,7 +50,17 @@ ONLY_IMPORTERS = {
 }
 
 BANNED_CALLS = {("time", "time"), ("datetime", "now"), ("datetime", "utcnow")}
-CALLS_CLOCKS = {"clock", "cli", "client", "pipeline", "__main__", "testing", "server"}
+CALLS_CLOCKS = {
+    "clock",
+    "cli",
+    "client",
+    "pipeline",
+    "__main__",
+    "testing",
+    "server",
+    "network",
+    "peers",
+}
 
 
 def name_of(path: Path) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """The parts of one broker, as its composition root (`server/parts.py`) built them."""
+    """The parts of one broker, as its composition root (`server/composition.py`) built them."""
 
     config: "BrokerConfig"
     clock: "Clock"

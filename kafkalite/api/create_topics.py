@@ -12,7 +12,7 @@ from functools import partial
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.api.submission import Result, submit_within
-from kafkalite.config_report import describe_topic
+from kafkalite.config.report import describe_topic
 from kafkalite.meta.changes import TopicCreated
 from kafkalite.meta.events import CreateTopic
 from kafkalite.wire.errors import ErrorCode, KafkaError

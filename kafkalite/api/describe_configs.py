@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from kafkalite.api import broker_loggers
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
-from kafkalite.config_report import (
+from kafkalite.config.report import (
     ConfigEntry,
     Synonym,
     describe_broker,

@@ -23,7 +23,7 @@ from kafkalite.api.coordinated import (
     respond,
 )
 from kafkalite.api.handler import Handler
-from kafkalite.group.join import JoinGroup
+from kafkalite.group.classic.join import JoinGroup
 from kafkalite.group.shard import LeaveGroup
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.heartbeat import HEARTBEAT, HeartbeatRequest, HeartbeatResponse

@@ -15,8 +15,8 @@ from kafkalite.cli.parameters import listen_address, make_data_folder, pairs
 from kafkalite.config import BrokerConfig, KafkaliteConfigError, load_config
 from kafkalite.log.manager import LogDirectoryError
 from kafkalite.meta.store import MetadataStoreError
+from kafkalite.network.listeners import BindError
 from kafkalite.server.broker import Broker
-from kafkalite.server.listeners import BindError
 
 logger = logging.getLogger("kafkalite.cli")
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from kafkalite.coordinator.shard import StoredRecord
-from kafkalite.group.classic import ClassicGroup
+from kafkalite.group.classic.group import ClassicGroup
+from kafkalite.group.classic.states import GroupState
 from kafkalite.group.offsets import OffsetStore
-from kafkalite.group.states import GroupState
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from kafkalite.wire.messages.list_groups import ListedGroup, ListGroupsRequest

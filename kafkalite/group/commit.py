@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from kafkalite.coordinator.shard import StoredRecord
-from kafkalite.group.classic import ClassicGroup, Member
+from kafkalite.group.classic.group import ClassicGroup, Member
+from kafkalite.group.classic.states import GroupState
 from kafkalite.group.offsets import NO_EXPIRY
-from kafkalite.group.states import GroupState
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.offset_commit import (
     OffsetCommitRequest,

@@ -1,9 +1,9 @@
 """When committed offsets are no longer wanted (rule 151, KIP-211)."""
 
 from kafkalite.coordinator.shard import StoredRecord
-from kafkalite.group.classic import NO_TIMESTAMP, ClassicGroup
+from kafkalite.group.classic.group import NO_TIMESTAMP, ClassicGroup
+from kafkalite.group.classic.states import GroupState
 from kafkalite.group.offsets import NO_EXPIRY, CommittedOffset, OffsetStore, tombstone
-from kafkalite.group.states import GroupState
 
 
 def expire_offsets(

@@ -24,7 +24,18 @@ from kafkalite.group.admin import (
     group_tombstone,
     list_groups,
 )
-from kafkalite.group.classic import ClassicGroup
+from kafkalite.group.classic.group import ClassicGroup
+from kafkalite.group.classic.join import JoinGroup, check_session_timeout, join
+from kafkalite.group.classic.membership import leave, on_disconnect, on_session_timer
+from kafkalite.group.classic.rebalance import (
+    on_join_timer,
+    on_sync_timer,
+    prepare_rebalance,
+    reset_session,
+)
+from kafkalite.group.classic.states import GroupState
+from kafkalite.group.classic.step import Step, TimerKey, TimerKind
+from kafkalite.group.classic.sync import sync
 from kafkalite.group.commit import (
     CommitOffsets,
     CommitOffsetsInTransaction,
@@ -34,15 +45,9 @@ from kafkalite.group.commit import (
     commit_in_transaction,
 )
 from kafkalite.group.expiry import expire_offsets
-from kafkalite.group.join import JoinGroup, check_session_timeout, join
-from kafkalite.group.membership import leave, on_disconnect, on_session_timer
 from kafkalite.group.offsets import OffsetStore
-from kafkalite.group.rebalance import on_join_timer, on_sync_timer, prepare_rebalance, reset_session
 from kafkalite.group.records import GroupRecordCodec
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.states import GroupState
-from kafkalite.group.step import Step, TimerKey, TimerKind
-from kafkalite.group.sync import sync
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.delete_groups import DeletableGroupResult

@@ -6,7 +6,7 @@ topic cannot have is INVALID_CONFIG, one that a broker cannot have INVALID_REQUE
 
 from collections.abc import Mapping, Sequence
 
-from kafkalite.config_listeners import parse_advertised
+from kafkalite.config.listeners import parse_advertised
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,

@@ -1,6 +1,6 @@
 """How this broker asks other brokers: what everything that needs an answer from one takes.
 
-Interfaces only. `server/peers.py` satisfies them over a network, simulations and tests with less.
+Interfaces only. `peers/clients.py` satisfies them over a network, simulations and tests with less.
 
 The lanes to a broker: "control" (what is answered at once), "controller" and "isr" (what this
 broker asks of the controller), "forwarding" (what its clients do), "fetch" (of a follower), "txn"

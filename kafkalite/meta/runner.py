@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import trio
 
 from kafkalite.config import BrokerConfig
-from kafkalite.config_listeners import with_hosts
+from kafkalite.config.listeners import with_hosts
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.apart import commit_apart, with_failure
 from kafkalite.meta.changes import (

@@ -1,1 +1,1 @@
-"""The edges: sockets, connections, and the composition of a broker."""
+"""The composition of a broker, and its life from start to stop."""

@@ -34,10 +34,10 @@ from kafkalite.meta.image import Image
 from kafkalite.meta.kraft import KraftMetadata, merge, read_kraft_metadata
 from kafkalite.meta.runner import MetadataRunner
 from kafkalite.meta.store import MetadataStoreError
-from kafkalite.server import parts
-from kafkalite.server.dispatch import Dispatcher
-from kafkalite.server.listeners import BindError, ConnectionServer
-from kafkalite.server.network import Network, SocketSettings, TcpNetwork
+from kafkalite.network.dispatch import Dispatcher
+from kafkalite.network.listeners import BindError, ConnectionServer
+from kafkalite.network.sockets import Network, SocketSettings, TcpNetwork
+from kafkalite.server import composition
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.controlled_shutdown import (
@@ -101,7 +101,7 @@ class Broker:
         self._disk = disk or OsDisk(syncs=config.bool("kafkalite.metadata.flush"))
         self._store = store
         self._entropy = entropy or random.Random()
-        self._cluster: parts.ClusterParts | None = None
+        self._cluster: composition.ClusterParts | None = None
         self._ports: dict[str, int] = {}
         self._image = Image()
 
@@ -140,15 +140,15 @@ class Broker:
 
     async def _run(self, task_status: "trio.TaskStatus[Broker]") -> None:
         config, clock = self.config, self._clock
-        new_uuid = parts.new_uuid_from(self._entropy)
+        new_uuid = composition.new_uuid_from(self._entropy)
         logs = LogManager(
             self.data_dirs,
             self._disk,
             clock,
-            settings=parts.housekeeping_settings(config),
+            settings=composition.housekeeping_settings(config),
             new_uuid=new_uuid,
         )
-        store = self._store or parts.metadata_store(
+        store = self._store or composition.metadata_store(
             config, clock, self._disk, directory=self.data_dirs[0]
         )
         is_loaded = stopped_cleanly = False
@@ -159,11 +159,11 @@ class Broker:
             is_loaded = True
             replicas = ReplicaManager(config.node_id, logs, config)
             if store.shared:
-                self._cluster = parts.cluster_parts(
+                self._cluster = composition.cluster_parts(
                     config, clock, self._network, metadata=metadata, replicas=replicas
                 )
                 metadata.use_channel(self._cluster.controller)
-            self.services = parts.services(
+            self.services = composition.services(
                 config,
                 clock,
                 self._entropy,
@@ -325,7 +325,7 @@ class Broker:
         self._lead(image, _topics_touched(changes))
         before, self._image = self._image, image
         if any(isinstance(change, ConfigsChanged | ImageReplaced) for change in changes):
-            self.services.logs.settings = parts.housekeeping_settings(self.services.config)
+            self.services.logs.settings = composition.housekeeping_settings(self.services.config)
         if any(isinstance(change, TopicDeleted | ImageReplaced) for change in changes):
             self.services.groups.on_topics_deleted(_deleted_between(before, image))
 

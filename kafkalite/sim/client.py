@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from kafkalite.server.transport import Transport
+from kafkalite.network.transport import Transport
 from kafkalite.sim.network import HostNetwork
 from kafkalite.types import TopicPartition
 from kafkalite.wire.api import Api

@@ -1,6 +1,6 @@
 """A network in memory: hosts, links between them, and connections that are slow, stuck or cut.
 
-Twin of `kafkalite.server.network.TcpNetwork`. Bytes of one direction of a connection arrive in
+Twin of `kafkalite.network.sockets.TcpNetwork`. Bytes of one direction of a connection arrive in
 order, as TCP has it; what a blocked link holds back arrives when it is open again, unless the
 connection was cut meanwhile.
 """
@@ -15,7 +15,7 @@ from zlib import crc32
 import trio
 
 from kafkalite.log.region import FileRegion
-from kafkalite.server.transport import Chunk, Transport, WaitingTransport
+from kafkalite.network.transport import Chunk, Transport, WaitingTransport
 from kafkalite.sim.traces import Trace
 
 WINDOW_BYTES: Final = 256 * 1024
@@ -257,7 +257,7 @@ class SimAcceptor:
 
 
 class HostNetwork:
-    """The network as one host has it; satisfies `kafkalite.server.network.Network`.
+    """The network as one host has it; satisfies `kafkalite.network.sockets.Network`.
 
     A host that restarts gets a new one, and the old one is of no more use (`Fabric.crash`).
     """

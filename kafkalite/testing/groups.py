@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kafkalite.client.groups import read_assignment
-from kafkalite.group.states import GroupState
+from kafkalite.group.classic.states import GroupState
 from kafkalite.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkalite.group.classic import ClassicGroup
+    from kafkalite.group.classic.group import ClassicGroup
     from kafkalite.group.shard import GroupShard
     from kafkalite.testing.journal import Journal
 

@@ -16,7 +16,7 @@ from kafkalite.wire.messages.sync_group import SyncGroupRequest
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
-    from kafkalite.server.dispatch import Exchange
+    from kafkalite.network.dispatch import Exchange
 
 REQUESTS_MAX: Final = 10_000
 BYTES_MAX: Final = 32 * 1024 * 1024

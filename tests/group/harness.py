@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from kafkalite.coordinator.records import decode_batch, encode_batches
 from kafkalite.coordinator.shard import Now, Ticket
 from kafkalite.group.admin import DeleteGroup, DescribeGroup
+from kafkalite.group.classic.join import JoinGroup
+from kafkalite.group.classic.states import GroupState
 from kafkalite.group.commit import CommitOffsets, CommitOffsetsInTransaction
-from kafkalite.group.join import JoinGroup
 from kafkalite.group.records import GroupRecordCodec
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import (
@@ -20,7 +21,6 @@ from kafkalite.group.shard import (
     LeaveGroup,
     TopicsDeleted,
 )
-from kafkalite.group.states import GroupState
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.heartbeat import HeartbeatRequest
 from kafkalite.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalite.group.states import GroupState
+from kafkalite.group.classic.states import GroupState
 from kafkalite.wire.errors import ErrorCode
 from tests.group.consumer import PARTITIONS, Consumer, run
 from tests.group.harness import MINUTE, SECOND, SESSION_MS, Client, GroupHarness

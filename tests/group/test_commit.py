@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkalite.group.states import GroupState
+from kafkalite.group.classic.states import GroupState
 from kafkalite.wire.errors import ErrorCode
 from tests.group.harness import Client, GroupHarness
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkalite.group.states import GroupState
+from kafkalite.group.classic.states import GroupState
 from tests.group.harness import MINUTE, Client, GroupHarness
 
 DAY = 24 * 60 * MINUTE

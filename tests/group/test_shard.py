@@ -3,9 +3,9 @@
 import pytest
 
 from kafkalite.coordinator.shard import NOTHING, Now
+from kafkalite.group.classic.states import GroupState
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import ConnectionClosed, GroupShard, GroupShards, TopicsDeleted
-from kafkalite.group.states import GroupState
 from kafkalite.wire.errors import ErrorCode
 from tests.group.harness import SECOND, SESSION_MS, Client, GroupHarness
 

@@ -21,13 +21,13 @@ from kafkalite.meta.events import (
     Operation,
 )
 from kafkalite.meta.store import MetadataStoreError
+from kafkalite.network.listeners import BindError
 from kafkalite.server import broker as broker_module
 from kafkalite.server.broker import Broker
-from kafkalite.server.listeners import BindError
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import Record, build_batch
-from tests.server.asking_kit import commit_offset
+from tests.peers.asking_kit import commit_offset
 
 CLEAN_STOP = ".kafka_cleanshutdown"
 

@@ -15,7 +15,7 @@ from kafkalite.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 from tests.log.log_kit import NOW_MS, batch
-from tests.server.asking_kit import ask, commit_offset, committed_offset
+from tests.peers.asking_kit import ask, commit_offset, committed_offset
 
 DEADLINE_S = 10
 

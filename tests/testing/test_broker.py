@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 import kafkalite
 from kafkalite.config import KafkaliteConfigError
-from kafkalite.server.listeners import BindError
+from kafkalite.network.listeners import BindError
 from kafkalite.testing import Broker
 from kafkalite.testing.broker import _api_key, setting_text
 from kafkalite.types import TopicPartition

@@ -1,0 +1,1 @@
+"""Classic groups: the JoinGroup, SyncGroup, Heartbeat and LeaveGroup protocol."""

@@ -1,0 +1,170 @@
+"""From a request frame to an answer: the checks that every API shares, made once."""
+
+import logging
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from kafkalite.api.context import RequestContext
+from kafkalite.api.handler import CloseConnection, Handler, NoResponse, Pending, RelayedAnswer
+from kafkalite.network.transport import Chunk
+from kafkalite.wire.api import ApiKey
+from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
+from kafkalite.wire.header import RequestHeader, decode_request_header, encode_response_header
+
+logger = logging.getLogger("kafkalite.server")
+
+SIZE_PREFIX_BYTES = 4
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way to its answer."""
+
+    handler: Handler
+    header: RequestHeader
+    request: Any
+    result: Any
+    """Response message, `RelayedAnswer`, `Pending`, or `NO_RESPONSE`."""
+
+
+Observer = Callable[[Exchange, int, RequestContext], None]
+"""Told of each request when its handler has returned, with the size of its frame in bytes."""
+
+Forward = Callable[[Any, memoryview, RequestContext], Pending]
+"""Hands a request (as decoded, and its frame) on to the controller; gives a `RelayedAnswer`."""
+
+
+class Dispatcher:
+    """The table of what this broker answers, and the way there and back.
+
+    Attributes:
+        observer: for tests that look at what clients send; it may not raise.
+    """
+
+    def __init__(self, handlers: Iterable[Handler], *, forward: Forward | None = None) -> None:
+        """Take what to answer, and where to hand on what only the controller may answer.
+
+        Without the latter this broker is alone, and its own controller.
+        """
+        self.observer: Observer | None = None
+        self._forward = forward
+        self._handlers: dict[int, Handler] = {}
+        for handler in handlers:
+            assert handler.api.key not in self._handlers
+            self._handlers[handler.api.key] = handler
+
+    def admit(self, frame: memoryview, context: RequestContext) -> Exchange:
+        """Decode a request and hand it to its handler.
+
+        Raises:
+            MalformedMessage: an unknown key or version, or a body that is none: the connection is
+                closed (rule 4). The message names API and version.
+            CloseConnection: the handler wants it so.
+        """
+        header, position = decode_request_header(frame)
+        context.api_version = header.api_version
+        context.client_id = header.client_id
+        handler = self._handlers.get(header.api_key)
+        if handler is None:
+            raise MalformedMessage(
+                f"{ApiKey(header.api_key).name} v{header.api_version} is not served here"
+            )
+        api = handler.api
+        lowest, highest = api.versions
+        if not lowest <= header.api_version <= highest:
+            if api.key is not ApiKey.API_VERSIONS:
+                raise MalformedMessage(
+                    f"{api.key.name} v{header.api_version} is not served here, "
+                    f"v{lowest} to v{highest} are"
+                )
+            # KIP-511: answered in version 0, whose body needs no decoding (rule 5).
+            return self._too_new(handler, header, context)
+        try:
+            request = api.decode_request(header.api_version, frame, position)
+        except MalformedMessage as error:
+            raise MalformedMessage(f"{api.key.name} v{header.api_version}: {error}") from None
+        exchange = Exchange(handler, header, request, None)
+        try:
+            if handler.forwarded or handler.between_brokers:
+                exchange.result = self._admit_special(handler, request, frame, context)
+            else:
+                exchange.result = handler.admit(request, context)
+        except (CloseConnection, AssertionError):
+            raise
+        except Exception as error:
+            exchange.result = self.refuse(exchange, error, context)
+        if self.observer is not None:
+            self.observer(exchange, len(frame), context)
+        return exchange
+
+    def refuse(self, exchange: Exchange, error: Exception, context: RequestContext) -> Any:
+        """Turn what a handler raised into a response; what was not expected is logged whole."""
+        if not isinstance(error, KafkaError):
+            logger.error(
+                "%s v%d from %s: unexpected error",
+                exchange.handler.api.key.name,
+                exchange.header.api_version,
+                context.peer_address,
+                exc_info=error,
+            )
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
+        return exchange.handler.refuse(exchange.request, error, context)
+
+    def encode(self, exchange: Exchange) -> list[Chunk]:
+        """Return the answer's bytes with their size in front; empty if there is to be none.
+
+        Raises:
+            CloseConnection: the answer does not fit the version that was asked in. A name of bytes
+                that are no UTF-8 is longer when it is echoed, and may be too long for its field.
+        """
+        if isinstance(exchange.result, NoResponse):
+            return []
+        if isinstance(exchange.result, RelayedAnswer):
+            data = exchange.result.data
+            return [len(data).to_bytes(SIZE_PREFIX_BYTES, "big"), data]
+        assert not isinstance(exchange.result, Pending)
+        api, header = exchange.handler.api, exchange.header
+        try:
+            chunks = cast("list[Chunk]", api.encode_response(header.api_version, exchange.result))
+        except struct.error as error:
+            raise CloseConnection(
+                f"{api.key.name} v{header.api_version}: the answer does not fit: {error}"
+            ) from error
+        prefix = encode_response_header(
+            api, header.api_version, correlation_id=header.correlation_id
+        )
+        if len(chunks) == 1 and isinstance(chunks[0], bytes):
+            body = chunks[0]
+            return [(len(prefix) + len(body)).to_bytes(SIZE_PREFIX_BYTES, "big") + prefix + body]
+        size = len(prefix) + sum(map(len, chunks))
+        chunks.insert(0, size.to_bytes(SIZE_PREFIX_BYTES, "big") + prefix)
+        return chunks
+
+    def _admit_special(
+        self, handler: Handler, request: Any, frame: memoryview, context: RequestContext
+    ) -> Any:
+        """Refuse what only brokers may ask; hand on what only the controller may answer."""
+        if handler.between_brokers and not context.is_inter_broker:
+            raise KafkaError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                f"{handler.api.key.name} is for brokers, which do not come in by "
+                f"{context.listener} (inter.broker.listener.name)",
+            )
+        if (
+            handler.forwarded
+            and self._forward is not None
+            and not context.services.metadata.is_controller
+            and not handler.is_own(request)
+        ):
+            return self._forward(request, frame, context)
+        return handler.admit(request, context)
+
+    def _too_new(
+        self, handler: Handler, header: RequestHeader, context: RequestContext
+    ) -> Exchange:
+        context.api_version = 0
+        error = KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        at_zero = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
+        return Exchange(handler, at_zero, None, handler.refuse(None, error, context))

@@ -1,0 +1,162 @@
+"""Sockets that clients connect to, and the connections that come of them."""
+
+import itertools
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from kafkalite.api.context import RequestContext
+from kafkalite.network.budget import MemoryBudget
+from kafkalite.network.connection import Connection
+from kafkalite.network.sockets import TcpNetwork
+from kafkalite.wire.framing import Framer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafkalite.api.context import Services
+    from kafkalite.config.listeners import Listener
+    from kafkalite.network.dispatch import Dispatcher
+    from kafkalite.network.sockets import Acceptor, Network
+    from kafkalite.network.transport import Transport
+
+logger = logging.getLogger("kafkalite.server")
+
+IDLE_CHECKS_PER_LIMIT = 4
+"""An idle connection lives at most a quarter longer than connections.max.idle.ms."""
+
+
+class BindError(Exception):
+    """An address that cannot be listened on; the message is one line and names it."""
+
+
+class ConnectionServer:
+    """Accepts clients on all listeners, within the limits that the settings give."""
+
+    def __init__(
+        self,
+        services: "Services",
+        dispatcher: "Dispatcher",
+        *,
+        network: "Network | None" = None,
+        is_alone: bool = False,
+    ) -> None:
+        """Make a server that listens once `bind` was called.
+
+        Args:
+            services: for the handlers.
+            dispatcher: of the requests.
+            network: where connections come from.
+            is_alone: there are no other brokers, so what only brokers may ask is refused.
+        """
+        self._services = services
+        self._dispatcher = dispatcher
+        self._network = network or TcpNetwork()
+        self._is_alone = is_alone
+        config = services.config
+        self._max_frame_bytes = config.int("socket.request.max.bytes")
+        self._max_idle_ms = config.int("connections.max.idle.ms")
+        self._budget = MemoryBudget(config.int("queued.max.request.bytes"))
+        self._ids = itertools.count(1)
+        self._open: dict[int, tuple[Connection, str, trio.CancelScope]] = {}
+        self.acceptors: dict[Listener, Acceptor] = {}
+        """What it listens on."""
+
+    async def bind(self, listeners: "Sequence[Listener]") -> dict[str, int]:
+        """Take the addresses; return the port that each listener got, by its name.
+
+        Raises:
+            BindError: an address is taken, or is none of this machine's.
+        """
+        try:
+            for listener in listeners:
+                self.acceptors[listener] = await self._listen(listener)
+        except BaseException:
+            self.close()
+            raise
+        return {listener.name: one.port for listener, one in self.acceptors.items()}
+
+    def close(self) -> None:
+        """Stop listening. Not needed after `run`."""
+        for acceptor in self.acceptors.values():
+            acceptor.close()
+        self.acceptors.clear()
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Accept and serve until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for listener, acceptor in self.acceptors.items():
+                await nursery.start(acceptor.run, partial(self._serve, listener))
+            if self._max_idle_ms > 0:
+                nursery.start_soon(self._close_idle)
+            task_status.started()
+
+    async def _listen(self, listener: "Listener") -> "Acceptor":
+        try:
+            return await self._network.listen(listener.host, listener.port)
+        except OSError as error:
+            reason = error.__cause__ or error
+            raise BindError(
+                f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}"
+            ) from error
+
+    async def _serve(self, listener: "Listener", transport: "Transport") -> None:
+        if not self._admits(transport.peer_address[0], listener):
+            logger.warning("refusing %s:%d: too many connections", *transport.peer_address)
+            transport.close()
+            return
+        connection_id = next(self._ids)
+        context = RequestContext(
+            services=self._services,
+            connection_id=connection_id,
+            listener=listener.name,
+            is_inter_broker=listener.is_inter_broker and not self._is_alone,
+            local_address=transport.local_address,
+            peer_address=transport.peer_address,
+            now_ms=self._services.clock.wall_ms(),
+        )
+        connection = Connection(
+            transport,
+            self._dispatcher,
+            context,
+            framer=Framer(self._max_frame_bytes),
+            budget=self._budget,
+        )
+        with trio.CancelScope() as scope:
+            self._open[connection_id] = (connection, transport.peer_address[0], scope)
+            try:
+                await connection.run()
+            finally:
+                del self._open[connection_id]
+
+    def _admits(self, host: str, listener: "Listener") -> bool:
+        config = self._services.config
+        # Clients cannot keep out brokers that have a listener of their own, as in Kafka (KIP-402).
+        is_protected = listener.is_inter_broker and not all(
+            each.is_inter_broker for each in self.acceptors
+        )
+        if len(self._open) >= config.int("max.connections") and not is_protected:
+            return False
+        overrides = config.str("max.connections.per.ip.overrides")
+        per_host = _limits_by_host(overrides).get(host, config.int("max.connections.per.ip"))
+        if per_host > len(self._open):
+            return True
+        return sum(peer == host for _, peer, _ in self._open.values()) < per_host
+
+    async def _close_idle(self) -> None:
+        """Close connections that were silent for connections.max.idle.ms (rule 15)."""
+        while True:
+            await trio.sleep(self._max_idle_ms / 1000 / IDLE_CHECKS_PER_LIMIT)
+            now_ms = self._services.clock.monotonic_ms()
+            oldest_ms = now_ms - self._max_idle_ms
+            for connection, _, scope in list(self._open.values()):
+                if connection.active_ms(now_ms) < oldest_ms and not connection.is_busy:
+                    scope.cancel()
+
+
+def _limits_by_host(overrides: str) -> dict[str, int]:
+    """Read `address:count,...`; an IPv6 address has colons of its own."""
+    pairs = (pair.rpartition(":") for pair in overrides.split(",") if pair)
+    return {address.strip(): int(count) for address, _, count in pairs}

@@ -1,0 +1,203 @@
+"""The network as brokers see it: addresses to listen on, and connections to other brokers.
+
+Everything that a broker sends or receives goes through a `Network`, so that a simulation can put
+something in memory in its place. Pieces of files are sent with `FileRegion.read` where there is no
+socket to send them from.
+"""
+
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import trio
+
+from kafkalite.network.poller import HAS_EPOLL, Poller, Woken
+from kafkalite.network.transport import SocketTransport, Transport
+
+if TYPE_CHECKING:
+    from kafkalite.config import BrokerConfig
+
+FREE_PORT_TRIALS = 20
+"""A port that is free on one address is rarely taken on another."""
+
+Serve = Callable[[Transport], Awaitable[object]]
+
+
+class Acceptor(Protocol):
+    """An address that is listened on.
+
+    Attributes:
+        port: the one that was taken, where any free one was asked for.
+    """
+
+    port: int
+
+    async def run(
+        self, serve: Serve, *, task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Call `serve` in a task of its own for each connection, until cancelled; then close.
+
+        `serve` closes the transport it was given.
+        """
+        ...
+
+    def close(self) -> None:
+        """Stop listening; not needed after `run`."""
+        ...
+
+
+class Network(Protocol):
+    """Where connections come from and go to."""
+
+    async def listen(self, host: str, port: int) -> Acceptor:
+        """Take an address; an empty host means all interfaces, port 0 any free port.
+
+        Raises:
+            OSError: the address is taken, or is none of this machine's.
+        """
+        ...
+
+    async def connect(self, host: str, port: int) -> Transport:
+        """Return a connection to an address; the caller limits how long that may take.
+
+        Raises:
+            OSError: nobody answers there.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SocketSettings:
+    """What the kernel is told of clients' sockets; -1 leaves a buffer's size to it.
+
+    Its own send buffers grow to megabytes. Through 100 KiB, which stay in the processor's cache, a
+    reader on the same machine gets twice as much, and a slow one holds less memory.
+
+    Attributes:
+        stays_awake: for clients that ask again at once. Brokers of a cluster that share a machine
+            would keep its processors from each other.
+    """
+
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
+    backlog: int | None = None
+    stays_awake: bool = True
+
+    @staticmethod
+    def of(config: "BrokerConfig") -> "SocketSettings":
+        """Return what the broker's configuration says."""
+        return SocketSettings(
+            send_buffer_bytes=config.int("socket.send.buffer.bytes"),
+            receive_buffer_bytes=config.int("socket.receive.buffer.bytes"),
+            backlog=config.int("socket.listen.backlog.size"),
+            stays_awake=config.optional_str("zookeeper.connect") is None,
+        )
+
+
+class TcpNetwork:
+    """TCP, with the kernel's own sockets."""
+
+    def __init__(self, settings: SocketSettings | None = None) -> None:
+        self._settings = settings or SocketSettings()
+        self._woken = Woken()
+
+    async def listen(self, host: str, port: int) -> Acceptor:
+        """Take all addresses of the host, all with the same port.
+
+        Raises:
+            OSError: it cannot be had.
+        """
+        interface = "127.0.0.1" if host == "localhost" else host or None
+        for _ in range(FREE_PORT_TRIALS):
+            bound = await self._open(port, interface)
+            ports = {one.socket.getsockname()[1] for one in bound}
+            if len(ports) == 1:
+                return self._acceptor(bound)
+            # Any free port was asked for, and each address has another one.
+            for one in bound:
+                one.socket.close()
+            with suppress(OSError):
+                return self._acceptor(await self._open(ports.pop(), interface))
+        raise OSError("no port is free on all addresses")
+
+    async def connect(self, host: str, port: int) -> Transport:
+        """Return a connection that notices in time when the other machine is gone.
+
+        Raises:
+            OSError: nobody answers there.
+        """
+        stream = await trio.open_tcp_stream(host, port)  # without Nagle's delay
+        with suppress(OSError):
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock = _taken_over(stream)
+        try:
+            return SocketTransport(sock)
+        except OSError:
+            sock.close()
+            raise
+
+    def _acceptor(self, bound: list[trio.SocketListener]) -> "TcpAcceptor":
+        poller = Poller(self._woken, stays_awake=self._settings.stays_awake) if HAS_EPOLL else None
+        return TcpAcceptor(bound, poller)
+
+    async def _open(self, port: int, host: str | None) -> list[trio.SocketListener]:
+        settings = self._settings
+        bound = await trio.open_tcp_listeners(port, host=host, backlog=settings.backlog)
+        for one in bound:  # what it accepts inherits these
+            for option, size in (
+                (socket.SO_SNDBUF, settings.send_buffer_bytes),
+                (socket.SO_RCVBUF, settings.receive_buffer_bytes),
+            ):
+                if size >= 0:
+                    one.socket.setsockopt(socket.SOL_SOCKET, option, size)
+        return bound
+
+
+class TcpAcceptor:
+    """The sockets of one listener, all with the same port."""
+
+    def __init__(self, listeners: list[trio.SocketListener], poller: Poller | None) -> None:
+        self._listeners = listeners
+        self._poller = poller
+        self.port: int = listeners[0].socket.getsockname()[1]
+
+    async def run(
+        self, serve: Serve, *, task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Call `serve` in a task of its own for each connection, until cancelled; then close."""
+        poller = self._poller
+        accept = partial(_accept, serve, poller)
+        try:
+            async with trio.open_nursery() as nursery:
+                if poller is not None:
+                    nursery.start_soon(poller.run)
+                await trio.serve_listeners(accept, self._listeners, task_status=task_status)
+        finally:
+            if poller is not None:
+                poller.close()
+
+    def close(self) -> None:
+        """Stop listening; not needed after `run`."""
+        for one in self._listeners:
+            one.socket.close()
+        if self._poller is not None:
+            self._poller.close()
+
+
+async def _accept(serve: Serve, poller: Poller | None, stream: trio.SocketStream) -> None:
+    sock = _taken_over(stream)
+    try:
+        transport = SocketTransport(sock) if poller is None else poller.add(sock)
+    except OSError:  # gone before it was looked at
+        sock.close()
+        return
+    await serve(transport)
+
+
+def _taken_over(stream: trio.SocketStream) -> socket.socket:
+    """Return the socket of a stream, which is of no more use itself."""
+    theirs = stream.socket
+    return socket.socket(theirs.family, theirs.type, theirs.proto, theirs.detach())

@@ -1,0 +1,1 @@
+"""Connections to other brokers, and requests forwarded to the controller."""

@@ -1,0 +1,188 @@
+"""The parts of one broker, made for each other: the one place that knows every part of it."""
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kafkalite.api.context import Services
+from kafkalite.api.fetch_session import FetchSessions
+from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.group.settings import group_settings
+from kafkalite.group.shard import GroupShards
+from kafkalite.isr.replicas import ReplicaManager
+from kafkalite.log.cleaner import CleanerSettings
+from kafkalite.log.housekeeping import HousekeepingSettings
+from kafkalite.meta.local import METADATA_FILE, LocalStore
+from kafkalite.txn.coordinator import TransactionCoordinator
+from kafkalite.txn.settings import transaction_settings
+from kafkalite.txn.shard import TransactionShards
+
+if TYPE_CHECKING:
+    from kafkalite.clock import Clock
+    from kafkalite.config import BrokerConfig
+    from kafkalite.isr.alter_partition import IsrKeeper
+    from kafkalite.isr.fetcher import ReplicaFetchers
+    from kafkalite.log.disk import Disk
+    from kafkalite.log.manager import LogManager
+    from kafkalite.meta.image import Change, Image
+    from kafkalite.meta.runner import MetadataRunner
+    from kafkalite.meta.store import MetadataStore
+    from kafkalite.network.sockets import Network
+    from kafkalite.peers.clients import ControllerClient, PeerClients
+    from kafkalite.peers.forwarding import Forwarder
+    from kafkalite.types import TopicPartition
+
+logger = logging.getLogger("kafkalite.server")
+
+CONTROLLER_LANE, ISR_LANE = "controller", "isr"
+"""Connections to the controller: what this broker asks for itself, and changes of ISRs, which are
+not to wait behind that."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterParts:
+    """What a broker has that is not alone."""
+
+    peers: "PeerClients"
+    controller: "ControllerClient"
+    forwarder: "Forwarder"
+    isr_keeper: "IsrKeeper"
+    fetchers: "ReplicaFetchers"
+    subscribers: "Sequence[Callable[[Sequence[Change], Image], None]]"
+    """To be told of metadata before all others: they find out where other brokers are."""
+
+
+def new_uuid_from(entropy: random.Random) -> Callable[[], UUID]:
+    """Return a maker of random UUIDs."""
+    return lambda: UUID(int=entropy.getrandbits(128), version=4)
+
+
+def metadata_store(
+    config: "BrokerConfig", clock: "Clock", disk: "Disk", directory: str
+) -> "MetadataStore":
+    """Return the store that the settings name: ZooKeeper, or a file in the first directory."""
+    if config.optional_str("zookeeper.connect") is not None:
+        # Only a broker in a cluster pays for the import.
+        from kafkalite.meta.zookeeper import ZookeeperStore
+
+        return ZookeeperStore.of(config, clock)
+    flush = config.bool("kafkalite.metadata.flush")
+    return LocalStore(disk, f"{directory}/{METADATA_FILE}", flush=flush)
+
+
+def cluster_parts(
+    config: "BrokerConfig",
+    clock: "Clock",
+    network: "Network",
+    *,
+    metadata: "MetadataRunner",
+    replicas: ReplicaManager,
+) -> ClusterParts:
+    """Make what a broker needs in order to work with others."""
+    # A lone broker starts without all this.
+    from kafkalite.isr.alter_partition import IsrKeeper
+    from kafkalite.isr.fetcher import ReplicaFetchers
+    from kafkalite.peers.clients import ControllerClient, PeerClients, peer_settings
+    from kafkalite.peers.forwarding import FORWARDING_LANE, Forwarder
+
+    def image() -> "Image":
+        return metadata.image
+
+    known_epoch = -1
+
+    def broker_epoch() -> int:
+        # Of the registration that ended, until there is another: that is refused where it matters,
+        # and -1 would be taken unchecked (KIP-903).
+        nonlocal known_epoch
+        known_epoch = max(known_epoch, metadata.broker_epoch)
+        return known_epoch
+
+    peers = PeerClients(network, image, settings=peer_settings(config))
+    controller, forwarding, isr = (
+        ControllerClient(peers, image, lane=lane)
+        for lane in (CONTROLLER_LANE, FORWARDING_LANE, ISR_LANE)
+    )
+    return ClusterParts(
+        peers=peers,
+        controller=controller,
+        forwarder=Forwarder(forwarding, timeout_ms=config.int("request.timeout.ms")),
+        isr_keeper=IsrKeeper(replicas, isr, config, broker_epoch=broker_epoch),
+        fetchers=ReplicaFetchers(
+            replicas, peers, config, clock, image=image, broker_epoch=broker_epoch
+        ),
+        subscribers=[each.on_changes for each in (peers, controller, forwarding, isr)],
+    )
+
+
+def services(
+    config: "BrokerConfig",
+    clock: "Clock",
+    entropy: random.Random,
+    *,
+    logs: "LogManager",
+    metadata: "MetadataRunner",
+    replicas: ReplicaManager,
+    cluster: ClusterParts | None,
+) -> Services:
+    """Make the coordinators, and put together what handlers may know."""
+
+    def leader_of(topic_partition: "TopicPartition") -> int | None:
+        state = metadata.image.partition(*topic_partition)
+        return None if state is None or state.leader < 0 else state.leader
+
+    groups = CoordinatorRuntime(
+        [GroupShards(group_settings(config)), TransactionShards(transaction_settings(config))],
+        clock,
+        write_timeout_ms=config.int("offsets.commit.timeout.ms"),
+        perform=lambda effect: transactions.perform(effect),
+    )
+    transactions = TransactionCoordinator(
+        groups,
+        clock,
+        find_partition=replicas.find,
+        exists=lambda tp: metadata.image.partition(*tp) is not None,
+        broker_id=config.node_id,
+        leader_of=leader_of,
+        peers=None if cluster is None else cluster.peers,
+        request_timeout_ms=config.int("request.timeout.ms"),
+    )
+    return Services(
+        config=config,
+        clock=clock,
+        logs=logs,
+        metadata=metadata,
+        replicas=replicas,
+        groups=groups,
+        transactions=transactions,
+        fetch_sessions=FetchSessions(
+            max_sessions=config.int("max.incremental.fetch.session.cache.slots"),
+            first_id=entropy.randrange(1, 2**31),
+        ),
+        fetch_max_bytes=config.int("fetch.max.bytes"),
+    )
+
+
+def housekeeping_settings(config: "BrokerConfig") -> HousekeepingSettings:
+    """Return the intervals and limits of what is done to logs in the background."""
+    return HousekeepingSettings(
+        initial_task_delay_ms=config.int("log.initial.task.delay.ms"),
+        retention_check_interval_ms=config.int("log.retention.check.interval.ms"),
+        flush_offset_checkpoint_interval_ms=config.int("log.flush.offset.checkpoint.interval.ms"),
+        flush_start_offset_checkpoint_interval_ms=config.int(
+            "log.flush.start.offset.checkpoint.interval.ms"
+        ),
+        producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
+        producer_id_expiration_check_interval_ms=config.int(
+            "producer.id.expiration.check.interval.ms"
+        ),
+        cleaner_enable=config.bool("log.cleaner.enable"),
+        cleaner_backoff_ms=config.int("log.cleaner.backoff.ms"),
+        cleaner=CleanerSettings(
+            dedupe_buffer_size=config.int("log.cleaner.dedupe.buffer.size"),
+            io_buffer_load_factor=config.float("log.cleaner.io.buffer.load.factor"),
+            io_max_bytes_per_second=config.float("log.cleaner.io.max.bytes.per.second"),
+        ),
+    )
