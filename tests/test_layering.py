@@ -29,7 +29,7 @@ CORES = {
     "log/retention", "log/compaction", "coordinator/shard", "coordinator/records", "meta/image",
     "meta/changes", "meta/controller", "meta/events", "meta/names", "meta/alter_configs",
     "meta/placement", "meta/election", "meta/adoption", "meta/brokers", "meta/partitions",
-    "meta/reassign", "meta/znodes", "meta/transactions",
+    "meta/reassign", "meta/znodes", "meta/transactions", "meta/group_configs",
     "api/fetch_session", "isr/state", "isr/leader", "isr/follower", "isr/waiters",
     "isr/reading", "isr/throttle", "isr/offline",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",

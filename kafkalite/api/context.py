@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kafkalite.coordinator.runtime import CoordinatorRuntime
     from kafkalite.isr.replicas import ReplicaManager
     from kafkalite.log.manager import LogManager
+    from kafkalite.meta.group_configs import GroupConfigs
     from kafkalite.meta.image import BrokerImage
     from kafkalite.meta.runner import MetadataRunner
     from kafkalite.txn.coordinator import TransactionCoordinator
@@ -27,6 +28,7 @@ class Services:
     groups: "CoordinatorRuntime"
     transactions: "TransactionCoordinator"
     fetch_sessions: "FetchSessions"
+    group_configs: "GroupConfigs"
     fetch_max_bytes: int
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
 

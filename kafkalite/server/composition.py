@@ -15,6 +15,7 @@ from kafkalite.group.shard import GroupShards
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.housekeeping import HousekeepingSettings
+from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.local import METADATA_FILE, LocalStore
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import transaction_settings
@@ -161,6 +162,7 @@ def services(
             max_sessions=config.int("max.incremental.fetch.session.cache.slots"),
             first_id=entropy.randrange(1, 2**31),
         ),
+        group_configs=GroupConfigs(config, lambda: metadata.image),
         fetch_max_bytes=config.int("fetch.max.bytes"),
     )
 

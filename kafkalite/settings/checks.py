@@ -25,7 +25,7 @@ _MATCH_NAMES = frozenset(
     }
 )
 
-_GROUP_BOUNDS: dict[str, tuple[str, str]] = {
+GROUP_BOUNDS: dict[str, tuple[str, str]] = {
     name: (f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}")
     for name in GROUP
     for kind, _, rest in (name.partition("."),)
@@ -92,11 +92,11 @@ def check_group(configs: Mapping[str, str], broker_value: Callable[[str], int]) 
         if setting is None:
             raise SettingError(f"Unknown group config name: {name}")
         value = parse_value(setting, text)
-        if name not in _GROUP_BOUNDS:
+        if name not in GROUP_BOUNDS:
             continue
         assert isinstance(value, int)
         values[name] = value
-        least, largest = _GROUP_BOUNDS[name]
+        least, largest = GROUP_BOUNDS[name]
         if least in BROKER and value < broker_value(least):
             raise SettingError(f"{name}: has to be at least {least} ({broker_value(least)})")
         if value > broker_value(largest):

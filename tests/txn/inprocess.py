@@ -36,6 +36,7 @@ from kafkalite.isr.partition import Partition
 from kafkalite.log.log import Log
 from kafkalite.log.recovery import open_log
 from kafkalite.log_config import LogConfig
+from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.image import BrokerImage, Image, PartitionImage, TopicImage
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import TransactionSettings
@@ -161,8 +162,9 @@ class InProcessBroker:
         )
         for name, count in self.topics.items():
             self.create(name, count)
+        broker_config = load_config(overrides=config or {})
         services = Services(
-            config=load_config(overrides=config or {}),
+            config=broker_config,
             clock=self.clock,
             logs=SimpleNamespace(),
             metadata=self.metadata,
@@ -170,6 +172,7 @@ class InProcessBroker:
             groups=self.runtime,
             transactions=self.transactions,
             fetch_sessions=FetchSessions(max_sessions=10, first_id=1),
+            group_configs=GroupConfigs(broker_config, lambda: self.metadata.image),
             fetch_max_bytes=1 << 20,
         )
         self.context = RequestContext(
