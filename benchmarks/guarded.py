@@ -81,6 +81,9 @@ class StoppedClock:
     def wall_ms(self) -> int:
         return self._now_ms[1]
 
+    def real_monotonic_ms(self) -> int:
+        return self._now_ms[0]
+
 
 class SinkTransport:
     """Where answers go to be forgotten."""

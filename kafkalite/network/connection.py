@@ -56,7 +56,7 @@ class Connection:
         self._output: list[Chunk] = []
         self._output_bytes = 0
         self._reserved_bytes = 0
-        self._active_ms = context.services.clock.monotonic_ms()
+        self._active_ms = context.services.clock.real_monotonic_ms()
         self._turn_end_ms = 0
         self._sent_bytes = 0
         self._waiting: deque[Exchange] = deque()
@@ -155,7 +155,7 @@ class Connection:
     def _begin_turn(self) -> None:
         context, clock = self._context, self._context.services.clock
         context.now_ms = clock.wall_ms()
-        self._active_ms = clock.monotonic_ms()
+        self._active_ms = clock.real_monotonic_ms()
         self._turn_end_ms = self._active_ms + TURN_MAX_MS
 
     async def _serve(self) -> None:
@@ -221,7 +221,7 @@ class Connection:
                 return True
             if self._output_bytes >= OUTPUT_MAX_BYTES:
                 return False
-            if context.services.clock.monotonic_ms() >= self._turn_end_ms:
+            if context.services.clock.real_monotonic_ms() >= self._turn_end_ms:
                 return False
         return False
 

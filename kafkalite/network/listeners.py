@@ -149,7 +149,7 @@ class ConnectionServer:
         """Close connections that were silent for connections.max.idle.ms (rule 15)."""
         while True:
             await trio.sleep(self._max_idle_ms / 1000 / IDLE_CHECKS_PER_LIMIT)
-            now_ms = self._services.clock.monotonic_ms()
+            now_ms = self._services.clock.real_monotonic_ms()
             oldest_ms = now_ms - self._max_idle_ms
             for connection, _, scope in list(self._open.values()):
                 if connection.active_ms(now_ms) < oldest_ms and not connection.is_busy:

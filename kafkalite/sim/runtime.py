@@ -32,6 +32,10 @@ class SimClock:
         """Return milliseconds since the Unix epoch."""
         return EPOCH_MS + self.monotonic_ms()
 
+    def real_monotonic_ms(self) -> int:
+        """Return the same as `monotonic_ms`: a simulation has one time."""
+        return self.monotonic_ms()
+
 
 def run_deterministically(
     function: Callable[..., Awaitable[Result]], *arguments: Any, seed: int

@@ -5,7 +5,6 @@ answers while the test's thread blocks in its client.
 """
 
 import threading
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -16,9 +15,11 @@ import trio
 import kafkalite as package
 from kafkalite.client.consumer import ConsumedRecord, consumed, visible_batches
 from kafkalite.client.murmur import murmur2
+from kafkalite.clock import AdjustableClock, TrioClock
 from kafkalite.config import load_config
 from kafkalite.meta.events import CreateTopic, DeleteTopic
 from kafkalite.server.broker import Broker as ServerBroker
+from kafkalite.testing.clock import BrokerClock
 from kafkalite.testing.groups import (
     describe_group,
     has_assigned,
@@ -52,6 +53,9 @@ class Broker:
         data_dir: where to keep data; by default a temporary directory, removed at the end.
         host: address to listen on.
         port: TCP port; 0 takes any free one.
+
+    Attributes:
+        clock: the time that this broker goes by, to be advanced, frozen and set.
     """
 
     def __init__(
@@ -73,6 +77,8 @@ class Broker:
         self._stop_wanted: trio.Event | None = None
         self._server: ServerBroker | None = None
         self._journal = Journal(self._topic_name)
+        self._clock = AdjustableClock()
+        self.clock = BrokerClock(self, self._clock)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -150,8 +156,10 @@ class Broker:
     def reset(self) -> None:
         """Delete all topics, groups and committed offsets, and forget the requests seen.
 
-        Clients stay connected; consumers find their group gone and join anew.
+        Clients stay connected; consumers find their group gone and join anew. The clock is that of
+        the machine again.
         """
+        self.clock.reset()
         self._submit(
             lambda: [DeleteTopic(name=name) for name in self._services.metadata.image.topics]
         )
@@ -205,7 +213,7 @@ class Broker:
         The topic is created if it is not there. The partition is the key's, as in Java's client,
         or 0 without a key.
         """
-        timestamp = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+        timestamp = self._clock.wall_ms() if timestamp_ms is None else timestamp_ms
         batch = build_batch([Record(0, timestamp, key, value, list(headers))])
 
         async def write() -> int:
@@ -214,7 +222,7 @@ class Broker:
             if index is None:
                 index = (murmur2(key or b"") & 0x7FFFFFFF) % len(image.partitions) if key else 0
             replica = self._services.replicas.partition(topic, index)
-            offset: int = replica.append(batch, now_ms=time.time_ns() // 1_000_000).first_offset
+            offset: int = replica.append(batch, now_ms=self._clock.wall_ms()).first_offset
             return offset
 
         return self._await(write)
@@ -327,7 +335,7 @@ class Broker:
 
     def _run(self, settings: Mapping[str, str]) -> None:
         try:
-            trio.run(self._main, settings)
+            trio.run(self._main, settings, clock=TrioClock(self._clock))
         except BaseException as error:
             while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
                 error = error.exceptions[0]
@@ -336,7 +344,7 @@ class Broker:
             self._started.set()
 
     async def _main(self, settings: Mapping[str, str]) -> None:
-        server = ServerBroker(load_config(overrides=settings))
+        server = ServerBroker(load_config(overrides=settings), clock=self._clock)
         self._stop_wanted = trio.Event()
         async with trio.open_nursery() as nursery:
             await nursery.start(server.run)
@@ -405,6 +413,22 @@ class Broker:
     def _is_running(self) -> bool:
         return self._token is not None and self._thread is not None and self._thread.is_alive()
 
+    def call_in_broker(self, function: Callable[[], Result]) -> Result:
+        """Return what a synchronous function returns that is called in the broker's thread.
+
+        Raises:
+            RuntimeError: the broker is not running, or was stopped meanwhile.
+        """
+        return self._in_loop(function)
+
+    def run_in_broker(self, function: Callable[[], Awaitable[Result]]) -> Result:
+        """Return what an async function returns that is run in the broker's thread.
+
+        Raises:
+            RuntimeError: as `call_in_broker`.
+        """
+        return self._await(function)
+
     def _in_loop(self, function: Callable[[], Result]) -> Result:
         try:
             return trio.from_thread.run_sync(function, trio_token=self._running_token())
@@ -436,9 +460,17 @@ class Broker:
         self, wait: Callable[[], Awaitable[None]], timeout: float, group: str, missing: str
     ) -> None:
         async def limited() -> str | None:
-            with trio.move_on_after(timeout):
-                await wait()
-                return None
+            token = trio.lowlevel.current_trio_token()
+            with trio.CancelScope() as scope:
+                # Real time: the test waits, whatever it did to the broker's clock.
+                alarm = threading.Timer(timeout, token.run_sync_soon, [scope.cancel])
+                alarm.daemon = True
+                alarm.start()
+                try:
+                    await wait()
+                    return None
+                finally:
+                    alarm.cancel()
             return self._look_at_group(group, lambda shard: describe_group(shard, group)) or (
                 f"group {group!r} has no coordinator yet"
             )

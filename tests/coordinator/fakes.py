@@ -17,6 +17,9 @@ class FakeClock:
     def monotonic_ms(self):
         return self.now_ms
 
+    def real_monotonic_ms(self):
+        return self.monotonic_ms()
+
     def wall_ms(self):
         return WALL_OFFSET_MS + self.now_ms
 

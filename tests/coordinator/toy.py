@@ -16,6 +16,9 @@ class TrioClock:
     def monotonic_ms(self):
         return round(trio.current_time() * 1000)
 
+    def real_monotonic_ms(self):
+        return self.monotonic_ms()
+
     def wall_ms(self):
         return WALL_OFFSET_MS + self.monotonic_ms()
 

@@ -22,6 +22,9 @@ class FakeClock:
     def monotonic_ms(self):
         return self.now_ms - NOW_MS
 
+    def real_monotonic_ms(self):
+        return self.monotonic_ms()
+
     def wall_ms(self):
         return self.now_ms
 

@@ -72,7 +72,7 @@ class Harness:
         self.disconnected = []
         groups = SimpleNamespace(on_disconnect=self.disconnected.append)
         clock = SimpleNamespace(
-            wall_ms=lambda: self.now_ms, monotonic_ms=lambda: self.now_ms - 1_000
+            wall_ms=lambda: self.now_ms, real_monotonic_ms=lambda: self.now_ms - 1_000
         )
         self.context = RequestContext(
             services=SimpleNamespace(groups=groups, clock=clock),
