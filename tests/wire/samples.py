@@ -4,7 +4,7 @@ import random
 from uuid import UUID
 
 from kafkalite.wire.messages import APIS
-from kafkalite.wire.primitives import Bool, UuidLeaf
+from kafkalite.wire.primitives import Bool, UInt16, UuidLeaf
 from kafkalite.wire.schema import ArrayOf, TextShape
 
 TEXTS = ("", "a", "topic-1", "grüße", "日本語" * 20, "x" * 126, "y" * 127, "z" * 300)
@@ -56,5 +56,7 @@ def sample_value(shape, version, rng):
         return UUID(int=rng.choice((0, 1, rng.getrandbits(128))))
     if shape is Bool:
         return rng.random() < 0.5
+    if shape is UInt16:
+        return rng.choice((0, 1, 2**16 - 1, rng.getrandbits(16)))
     bits = 8 * shape.sizeof() - 1
     return rng.choice((0, 1, -1, 2**bits - 1, -(2**bits), rng.getrandbits(bits)))

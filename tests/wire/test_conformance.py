@@ -23,17 +23,27 @@ from kafkalite.wire.primitives import (
     NullableStruct,
     RecordsLeaf,
     StringLeaf,
+    UInt16,
     Uuid,
 )
 from kafkalite.wire.schema import TAGGED_FIELDS, ArrayOf
-from tests.wire.between_brokers import DEFINITIONS
+from tests.wire import between_brokers, streams_messages
 from tests.wire.samples import CODECS, name_of
 
 pytest.importorskip("kafka")
 
-FIXED = {"bool": Bool, "int8": Int8, "int16": Int16, "int32": Int32, "int64": Int64, "uuid": Uuid}
+FIXED = {
+    "bool": Bool,
+    "int8": Int8,
+    "int16": Int16,
+    "uint16": UInt16,
+    "int32": Int32,
+    "int64": Int64,
+    "uuid": Uuid,
+}
 TEXT = {"string": StringLeaf, "bytes": BytesLeaf, "records": RecordsLeaf}
 JSON = {}
+DEFINITIONS = {**between_brokers.DEFINITIONS, **streams_messages.DEFINITIONS}
 
 
 def definition_of(name):
@@ -190,7 +200,7 @@ def expected_default(field, shape):
         return []
     if kind == "bool":
         return value in ("true", True)
-    if kind.startswith("int"):
+    if kind.startswith(("int", "uint")):
         return int(str(value or 0), 0)
     return {"string": value or "", "bytes": b"", "uuid": ZERO_UUID}.get(kind) or (
         shape.default_instance() if isinstance(shape, type) else {"string": "", "bytes": b""}[kind]

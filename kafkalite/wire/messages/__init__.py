@@ -41,6 +41,8 @@ from kafkalite.wire.messages.offset_delete import OFFSET_DELETE
 from kafkalite.wire.messages.offset_fetch import OFFSET_FETCH
 from kafkalite.wire.messages.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from kafkalite.wire.messages.produce import PRODUCE
+from kafkalite.wire.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
+from kafkalite.wire.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from kafkalite.wire.messages.sync_group import SYNC_GROUP
 from kafkalite.wire.messages.txn_offset_commit import TXN_OFFSET_COMMIT
 from kafkalite.wire.messages.write_txn_markers import WRITE_TXN_MARKERS
@@ -89,6 +91,8 @@ APIS = {
         OFFSET_FETCH,
         OFFSET_FOR_LEADER_EPOCH,
         PRODUCE,
+        STREAMS_GROUP_DESCRIBE,
+        STREAMS_GROUP_HEARTBEAT,
         SYNC_GROUP,
         TXN_OFFSET_COMMIT,
         WRITE_TXN_MARKERS,
