@@ -25,8 +25,9 @@ LAYERS = [
 """What stands lower in this list may import what stands higher, never the other way round."""
 
 CORES = {
-    "wire", "group", "log/validate", "log/producer_state", "log/epochs", "log/aborted",
-    "log/retention", "log/compaction", "coordinator/shard", "coordinator/records", "meta/image",
+    "wire", "group", "log/validate", "log/producer_state", "log/put_off", "log/epochs",
+    "log/aborted", "log/retention", "log/compaction", "coordinator/shard", "coordinator/records",
+    "meta/image",
     "meta/changes", "meta/controller", "meta/events", "meta/names", "meta/alter_configs",
     "meta/placement", "meta/election", "meta/adoption", "meta/brokers", "meta/partitions",
     "meta/reassign", "meta/znodes", "meta/transactions", "meta/group_configs",

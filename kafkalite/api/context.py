@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kafkalite.coordinator.runtime import CoordinatorRuntime
     from kafkalite.isr.replicas import ReplicaManager
     from kafkalite.log.manager import LogManager
+    from kafkalite.log.put_off import PutOff
     from kafkalite.meta.group_configs import GroupConfigs
     from kafkalite.meta.image import BrokerImage
     from kafkalite.meta.runner import MetadataRunner
@@ -27,6 +28,8 @@ class Services:
     replicas: "ReplicaManager"
     groups: "CoordinatorRuntime"
     transactions: "TransactionCoordinator"
+    put_off: "PutOff"
+    """Batches that have to come again before their successors may."""
     fetch_sessions: "FetchSessions"
     group_configs: "GroupConfigs"
     fetch_max_bytes: int

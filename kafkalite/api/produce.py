@@ -27,6 +27,7 @@ from kafkalite.api.verification import (
 )
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.waiters import Waiter
+from kafkalite.log.put_off import PASSING, sequence_of
 from kafkalite.log.validate import InvalidRecord
 from kafkalite.types import INTERNAL_TOPICS, TopicPartition
 from kafkalite.wire.compression import Codec
@@ -261,10 +262,16 @@ def _append(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or later"
             )
         if records[CODEC_POSITION] & TRANSACTIONAL:
-            _check_transactional(partition, records, request, refused, context)
+            _check_transactional(partition, request, refused, context)
+        if context.services.put_off:
+            _check_order(topic, data, partition, context)
         all_acks = request.acks == ALL_ACKS
         info = partition.append(records, now_ms=context.now_ms, all_acks=all_acks)
     except KafkaError as error:
+        if error.code in PASSING and (written := sequence_of(data.records)) is not None:
+            place = topic.name or topic.topic_id, data.index
+            now_ms = context.services.clock.monotonic_ms()
+            context.services.put_off.note(place, written, now_ms)
         return _failed(data.index, error)
     answer = PartitionProduceResponse(
         index=data.index,
@@ -290,10 +297,9 @@ def _check_transaction(
     for topic in request.topic_data:
         for data in topic.partition_data:
             batch = data.records
-            written = transactional_producer(batch) if isinstance(batch, memoryview) else None
-            if written is None:
+            found = transactional_producer(batch) if isinstance(batch, memoryview) else None
+            if found is None:
                 continue
-            found, _ = written
             try:
                 partition = _partition(topic, data.index, context)
             except KafkaError:
@@ -318,12 +324,23 @@ def _check_transaction(
     )
 
 
-def _check_transactional(
+def _check_order(
+    topic: TopicProduceData,
+    data: PartitionProduceData,
     partition: Partition,
-    batch: memoryview,
-    request: ProduceRequest,
-    refused: Refusals,
     context: RequestContext,
+) -> None:
+    """Refuse a batch while one before it has to come again (rule 231)."""
+    written = sequence_of(data.records)
+    if written is not None:
+        state = partition.log.producers.get(written.producer_id)
+        now_ms = context.services.clock.monotonic_ms()
+        place = topic.name or topic.topic_id, data.index
+        context.services.put_off.check(place, written, state, now_ms)
+
+
+def _check_transactional(
+    partition: Partition, request: ProduceRequest, refused: Refusals, context: RequestContext
 ) -> None:
     """Refuse a transactional batch that its coordinator does not vouch for.
 
@@ -337,27 +354,17 @@ def _check_transactional(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             f"{partition.topic_partition}: transactional records without a transactional id",
         )
-    name = partition.topic_partition
-    put_off = context.services.transactions.put_off
-    error = refused.get(name)
+    error = refused.get(partition.topic_partition)
     if error is None:
-        if put_off and (written := transactional_producer(batch)) is not None:
-            state = partition.log.producers.get(written[0].producer_id)
-            # A log that knows the producer sees to the order itself, and has it from other leaders.
-            if state is None or not state.batches or state.epoch != written[0].producer_epoch:
-                put_off.check(name, *written)
         return
-    if error.code not in UNAVAILABLE and error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
-        raise error
-    if (written := transactional_producer(batch)) is not None:
-        put_off.note(name, *written)
-    if (
-        error.code is ErrorCode.CONCURRENT_TRANSACTIONS
-        and context.api_version >= FIRST_VERSION_THAT_ADDS_PARTITIONS
-    ):
+    if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+        if context.api_version >= FIRST_VERSION_THAT_ADDS_PARTITIONS:
+            raise error
+    elif error.code not in UNAVAILABLE:
         raise error
     raise KafkaError(
-        ErrorCode.NOT_ENOUGH_REPLICAS, f"{name}: the transaction could not be verified: {error}"
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        f"{partition.topic_partition}: the transaction could not be verified: {error}",
     )
 
 

@@ -29,7 +29,7 @@ _ATTRIBUTES_POSITION = 22
 """Byte of a record batch that says whether it is transactional: the low byte of attributes."""
 _TRANSACTIONAL = 0x10
 _PRODUCER_POSITION = 43
-_PRODUCER = Struct(">qhi")
+_PRODUCER = Struct(">qh")
 
 UNAVAILABLE = frozenset(
     {
@@ -44,14 +44,13 @@ UNAVAILABLE = frozenset(
 Refusals = Mapping[TopicPartition, KafkaError]
 
 
-def transactional_producer(batch: memoryview) -> tuple[ProducerIdentity, int] | None:
-    """Return who wrote a batch and its first sequence, None if it is not part of a transaction."""
+def transactional_producer(batch: memoryview) -> ProducerIdentity | None:
+    """Return who wrote a batch, None if it is not part of a transaction."""
     if len(batch) < _PRODUCER_POSITION + _PRODUCER.size:
         return None  # too short for a batch, which the log says better
     if not batch[_ATTRIBUTES_POSITION] & _TRANSACTIONAL:
         return None
-    producer_id, producer_epoch, sequence = _PRODUCER.unpack_from(batch, _PRODUCER_POSITION)
-    return ProducerIdentity(producer_id, producer_epoch), sequence
+    return ProducerIdentity(*_PRODUCER.unpack_from(batch, _PRODUCER_POSITION))
 
 
 def is_in_transaction(partition: "Partition", producer: ProducerIdentity) -> bool:

@@ -25,7 +25,6 @@ from kafkalite.isr.waiters import Waiter
 from kafkalite.log.log import AppendInfo
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.records import iterate_batches
 
 if TYPE_CHECKING:
     from kafkalite.isr.state import Proposal
@@ -197,8 +196,6 @@ class Partition(Replica):
         if isinstance(role, Following):
             raise not_leader(self.topic_partition, role.leader_id)
         if all_acks and role.core.is_under_min_isr:
-            if origin is AppendOrigin.CLIENT:
-                self.log.put_off(iterate_batches(records), ErrorCode.NOT_ENOUGH_REPLICAS)
             role.core.check_enough_replicas()
         try:
             info = self.log.append_as_leader(

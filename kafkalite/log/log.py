@@ -146,26 +146,11 @@ class Log(LogFiles):
             header.partition_leader_epoch = leader_epoch
             offset += header.last_offset_delta + 1
         self.begin_epoch(leader_epoch)
-        try:
-            self._write(valid, markers, now_ms)
-        except KafkaError as error:
-            self.put_off(valid.batches, error.code)
-            raise
+        self._write(valid, markers, now_ms)
         append_time_ms = now_ms if self._config.message_timestamp_type != "CreateTime" else -1
         return AppendInfo(
             first_offset, offset - 1, append_time_ms, self.log_start_offset, False, valid.size
         )
-
-    def put_off(self, batches: "Iterable[tuple[int, BatchHeader]]", code: ErrorCode) -> None:
-        """Let no batch of their producers overtake these, which were refused for a passing reason.
-
-        Args:
-            batches: positions and headers.
-            code: of the refusal.
-        """
-        for _, header in batches:
-            if header.producer_id >= 0 and header.base_sequence >= 0:
-                self.producers.put_off(header, code)
 
     def append_as_follower(
         self, batches: bytearray | memoryview, *, leader_epoch: int | None = None
@@ -195,6 +180,8 @@ class Log(LogFiles):
                     break
         if not valid.batches:
             return None
+        if self.producers.has_whole_history:
+            self._look_for_gaps(valid.batches)
         markers: dict[int, EndMarker | None] = {}
         for position, header in valid.batches:
             if header.attributes & CONTROL and header.producer_id >= 0:
@@ -212,6 +199,14 @@ class Log(LogFiles):
             False,
             valid.size,
         )
+
+    def _look_for_gaps(self, batches: "Iterable[tuple[int, BatchHeader]]") -> None:
+        """Do not take producers for new whose batches compaction has removed at the leader."""
+        next_offset = self.log_end_offset
+        for _, header in batches:
+            if header.base_offset != next_offset:
+                self.producers.has_whole_history = False
+            next_offset = header.next_offset
 
     def _adopt_start(self, batches: bytearray | memoryview) -> None:
         """Let an empty log start earlier, where the leader's first batch does.

@@ -28,12 +28,12 @@ from kafkalite.wire.records import (
 BATCHES_REMEMBERED = 5
 """As many as a client may have in flight with idempotence on."""
 
-AWAITED_MAX = 1_000
-"""Producers of which a batch has to come again; others are forgotten, the oldest first."""
+DOUBTED_MAX = 1_000
+"""Producers that began in the middle and were refused; the oldest is forgotten for another."""
 
-AWAITED_PATIENCE = 100
-"""Batches that are refused because one before them has to come again. Should that have been given
-up, the producer is then told so."""
+DOUBTS = 2
+"""How often the same batch is refused because its producer begins with it. Fewer than the three
+times that sarama tries again unless told otherwise."""
 
 NO_OFFSET = -1
 _SEQUENCE_RANGE = 1 << 31
@@ -89,19 +89,17 @@ class ProducerState:
 
 
 @dataclass(slots=True)
-class _Awaited:
-    """A batch that was refused for a passing reason, and is sure to come again.
+class _Doubt:
+    """A producer that no batch is known of, and that did not begin with sequence 0.
 
     Attributes:
-        epoch, sequence: of the batch; `sequence` is its first.
-        code: why it was refused.
-        patience: refusals of its successors that are left.
+        epoch, sequence: of its earliest batch so far.
+        refusals: of that batch.
     """
 
     epoch: int
     sequence: int
-    code: ErrorCode
-    patience: int = AWAITED_PATIENCE
+    refusals: int = 0
 
 
 class ProducerStates:
@@ -111,14 +109,24 @@ class ProducerStates:
         awaits_replication: whether a transaction stays unstable until its marker is below the high
             watermark. To be set where the log has followers; then `first_unstable_offset_below`
             must be asked, or decided transactions pile up.
+        has_whole_history: whether each producer that ever wrote to the log is known. To be set
+            where a log is empty and new; unset here as soon as one is forgotten.
     """
 
-    __slots__ = ("_awaited", "_decided", "_open", "_producers", "awaits_replication")
+    __slots__ = (
+        "_decided",
+        "_doubted",
+        "_open",
+        "_producers",
+        "awaits_replication",
+        "has_whole_history",
+    )
 
     def __init__(self) -> None:
         self.awaits_replication = False
-        # By producer id, batches that were refused for now and have to come before others may.
-        self._awaited: dict[int, _Awaited] = {}
+        self.has_whole_history = False
+        # By producer id. Invariant: none that is known.
+        self._doubted: dict[int, _Doubt] = {}
         self._producers: dict[int, ProducerState] = {}
         # First offset -> producer id. Appends make first offsets ascend, and so the first key is
         # the oldest: Invariant: keys ascend in the order of insertion.
@@ -176,11 +184,10 @@ class ProducerStates:
 
         Raises:
             KafkaError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
-                TRANSACTION_COORDINATOR_FENCED (rules 56-61, 112-114).
+                TRANSACTION_COORDINATOR_FENCED (rules 56-61, 112-114); NOT_ENOUGH_REPLICAS, on
+                which all clients try again in order (rule 230).
         """
         state = self._producers.get(header.producer_id)
-        if self._awaited and origin is AppendOrigin.CLIENT:
-            self._check_awaited(header)
         if origin is not AppendOrigin.CLIENT:
             if origin is AppendOrigin.COORDINATOR:
                 self._check_epochs(header, state, marker, verified=verified)
@@ -201,51 +208,38 @@ class ProducerStates:
         self._check_epochs(header, state, marker, verified=verified)
         if state is not None:
             _check_sequence(header, state)
+        elif self.has_whole_history and header.base_sequence > 0:
+            self._check_first(header)
         return None
 
-    def _check_awaited(self, header: BatchHeader) -> None:
-        """Refuse what would overtake a batch that has to come again, for the same reason."""
-        awaited = self._awaited.get(header.producer_id)
-        if awaited is None:
-            return
-        ahead = (header.base_sequence - awaited.sequence) % _SEQUENCE_RANGE
-        if awaited.epoch != header.producer_epoch or not ahead or not awaited.patience:
-            del self._awaited[header.producer_id]  # here it is, or will not be
-            return
-        if ahead >= _SEQUENCE_RANGE // 2:
-            return
-        awaited.patience -= 1
+    def _check_first(self, header: BatchHeader) -> None:
+        """Refuse a producer's first batch if others of it must have been before (rule 230).
+
+        A producer that knows of nothing before comes with the same batch again, and again, and is
+        believed then: it wrote to a topic of this name that was deleted.
+        """
+        doubt = self._doubted.get(header.producer_id)
+        sequence = header.base_sequence
+        if (
+            doubt is None
+            or doubt.epoch != header.producer_epoch
+            or is_before(sequence, doubt.sequence)
+        ):
+            self._doubted.pop(header.producer_id, None)
+            doubt = self._doubted[header.producer_id] = _Doubt(header.producer_epoch, sequence)
+            if len(self._doubted) > DOUBTED_MAX:
+                del self._doubted[next(iter(self._doubted))]
+        if sequence == doubt.sequence:
+            if doubt.refusals == DOUBTS:
+                return
+            doubt.refusals += 1
         raise KafkaError(
-            awaited.code,
-            f"sequence {awaited.sequence} of producer {header.producer_id} was refused, and has to "
-            f"come before {header.base_sequence}",
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"producer {header.producer_id} begins with sequence {sequence}; the log has all that "
+            "was ever written to it, so what comes before must be under way",
         )
 
     # --- Telling ---------------------------------------------------------------------------------
-
-    def put_off(self, header: BatchHeader, code: ErrorCode) -> None:
-        """Take note of a batch that was refused for a passing reason.
-
-        Producers have several batches under way. Those behind this one would be told
-        OUT_OF_ORDER_SEQUENCE_NUMBER, at which some give up the guarantee that they were made for:
-        librdkafka goes on in another epoch, and may write twice what was under way to other
-        partitions. Of a producer unknown here they would even be taken (rule 58).
-
-        Args:
-            header: of the batch.
-            code: what its successors are told, at which producers try again.
-        """
-        known = self._awaited.get(header.producer_id)
-        if known is not None and known.epoch == header.producer_epoch:
-            ahead = (header.base_sequence - known.sequence) % _SEQUENCE_RANGE
-            if 0 < ahead < _SEQUENCE_RANGE // 2:
-                return
-        self._awaited.pop(header.producer_id, None)
-        self._awaited[header.producer_id] = _Awaited(
-            header.producer_epoch, header.base_sequence, code
-        )
-        if len(self._awaited) > AWAITED_MAX:
-            del self._awaited[next(iter(self._awaited))]
 
     def update(
         self, header: BatchHeader, *, base_offset: int, marker: EndMarker | None = None
@@ -263,8 +257,8 @@ class ProducerStates:
         """
         producer_id = header.producer_id
         state = self._producers.get(producer_id)
-        if self._awaited:
-            self._awaited.pop(producer_id, None)
+        if self._doubted:
+            self._doubted.pop(producer_id, None)
         if header.attributes & CONTROL:
             if marker is None:
                 return None
@@ -307,10 +301,12 @@ class ProducerStates:
         ]
         for producer_id in expired:
             del self._producers[producer_id]
+            self.has_whole_history = False
         return len(expired)
 
     def clear(self) -> None:
         """Forget everything, before a snapshot is loaded and the rest of the log replayed."""
+        self.has_whole_history = False
         self._producers.clear()
         self._open.clear()
         self._decided.clear()
@@ -416,6 +412,11 @@ class ProducerStates:
         return AbortedTransaction(
             state.producer_id, first_offset, offset, offset + 1 if stable is None else stable
         )
+
+
+def is_before(sequence: int, other: int) -> bool:
+    """Whether a sequence comes before another; they wrap (rule 57)."""
+    return 0 < (other - sequence) % _SEQUENCE_RANGE < _SEQUENCE_RANGE // 2
 
 
 def read_snapshot(snapshot: bytes) -> list[ProducerState]:

@@ -282,6 +282,7 @@ class _Recovery:
         self.snapshots.remove_after(end_offset)
         if not unsafe:
             self._load_producers(end_offset, clean=clean)
+        self.producers.has_whole_history = end_offset == 0
         self.snapshots.remove_stray({segment.base_offset for segment in self.segments})
         for segment in self.segments:
             segment.close()  # opened again when needed: idle partitions keep no descriptor

@@ -15,6 +15,7 @@ from kafkalite.group.shard import GroupShards
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.housekeeping import HousekeepingSettings
+from kafkalite.log.put_off import PutOff
 from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.local import METADATA_FILE, LocalStore
 from kafkalite.txn.coordinator import TransactionCoordinator
@@ -140,9 +141,11 @@ def services(
         write_timeout_ms=config.int("offsets.commit.timeout.ms"),
         perform=lambda effect: transactions.perform(effect),
     )
+    put_off = PutOff()
     transactions = TransactionCoordinator(
         groups,
         clock,
+        put_off=put_off,
         find_partition=replicas.find,
         exists=lambda tp: metadata.image.partition(*tp) is not None,
         broker_id=config.node_id,
@@ -158,6 +161,7 @@ def services(
         replicas=replicas,
         groups=groups,
         transactions=transactions,
+        put_off=put_off,
         fetch_sessions=FetchSessions(
             max_sessions=config.int("max.incremental.fetch.session.cache.slots"),
             first_id=entropy.randrange(1, 2**31),

@@ -136,9 +136,6 @@ class ModelLog:
             self._append(Entry(leader_epoch, value))
         return AppendInfo(first, len(self.entries) - 1, -1, 0, duplicate=False, size_bytes=0)
 
-    def put_off(self, batches: object, code: ErrorCode) -> None:
-        """Do nothing: the clients of this level do not send several batches at a time."""
-
     def append_as_follower(
         self, region: ModelRegion, *, leader_epoch: int | None = None
     ) -> AppendInfo | None:

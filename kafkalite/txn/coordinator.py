@@ -7,11 +7,11 @@ import trio
 
 from kafkalite.clock import Clock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.log.put_off import PutOff
 from kafkalite.meta.peers import Peers
 from kafkalite.txn.events import AddPartitions, SendMarkers, VerifyPartitions
 from kafkalite.txn.guards import FindPartition, Guards
 from kafkalite.txn.markers import LeaderOf, MarkerSender
-from kafkalite.txn.put_off import PutOff
 from kafkalite.txn.questions import RemoteCoordinators
 from kafkalite.txn.writer import MarkerWriter
 from kafkalite.types import TRANSACTION_STATE_TOPIC, TopicPartition
@@ -26,7 +26,6 @@ class TransactionCoordinator:
 
     Attributes:
         markers: writes markers to partitions of this broker, also for other coordinators.
-        put_off: batches that have to come again before their successors may.
         guards: questions to coordinators whose answers are under way.
     """
 
@@ -35,6 +34,7 @@ class TransactionCoordinator:
         runtime: CoordinatorRuntime,
         clock: Clock,
         *,
+        put_off: PutOff,
         find_partition: FindPartition,
         exists: Callable[[TopicPartition], bool],
         broker_id: int = -1,
@@ -47,6 +47,7 @@ class TransactionCoordinator:
         Args:
             runtime: with shards of transactions and of groups.
             clock: for the time in markers, and of attempts.
+            put_off: batches that come again; none when their transaction has ended.
             find_partition: returns a partition that this broker leads, None for others.
             exists: whether the cluster has a partition at all.
             broker_id: of this broker.
@@ -57,9 +58,8 @@ class TransactionCoordinator:
         self._runtime = runtime
         self._broker_id = broker_id
         self._leader_of = leader_of
-        self.put_off = PutOff()
         self.guards = Guards(find_partition)
-        self.markers = MarkerWriter(runtime, find_partition, clock, self.put_off, self.guards)
+        self.markers = MarkerWriter(runtime, find_partition, clock, put_off, self.guards)
         self._sender = MarkerSender(
             runtime,
             self.markers,

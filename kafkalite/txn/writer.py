@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from kafkalite.clock import Clock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.isr.partition import Partition
+from kafkalite.log.put_off import PutOff
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.txn.guards import FindPartition, Guards
-from kafkalite.txn.put_off import PutOff
 from kafkalite.txn.transactions import EPOCH_MAX, V2, ProducerIdentity
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -69,6 +69,7 @@ class MarkerWriter:
         _check_is_of_this_transaction(partition, marker)
         producer_id, producer_epoch = marker.producer
         self._put_off.forget(topic_partition, producer_id)
+        self._put_off.forget((partition.topic_id, topic_partition.partition), producer_id)
         self._guards.on_marker(topic_partition, producer_id)
         if topic_partition.topic == CONSUMER_OFFSETS_TOPIC:
             return self._runtime.end_transaction(

@@ -13,6 +13,7 @@ from kafkalite.api.handler import Pending
 from kafkalite.config import load_config
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.manager import LogManager
+from kafkalite.log.put_off import PutOff
 from kafkalite.log.region import FileRegion
 from kafkalite.meta.events import CreatePartitions, CreateTopic, DeleteTopic
 from kafkalite.meta.local import LocalStore
@@ -47,6 +48,7 @@ class DataKit:
             fetch_sessions=self.sessions,
             fetch_max_bytes=self.config.int("fetch.max.bytes"),
             transactions=None,
+            put_off=PutOff(),
         )
 
     async def start(self):

@@ -6,11 +6,13 @@ test_producer_state, transactional batches with tests/api/test_verification.
 
 import logging
 import struct
+from uuid import UUID
 
 import pytest
 
 from kafkalite.api.handler import NO_RESPONSE, CloseConnection
 from kafkalite.api.produce import HANDLERS
+from kafkalite.log.put_off import PutOff, sequence_of
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.compression import Codec
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -342,3 +344,96 @@ def test_every_version_is_tested():
     """Older clients are told of v0 to v2, and refused (KAFKA-18659)."""
     assert PRODUCE.versions == (VERSIONS.start, VERSIONS.stop - 1)
     assert PRODUCE.advertise_from == 0
+
+
+class TestPartitionNewToItsLeader:
+    """What was refused before the log existed comes before anything later (rules 230, 231)."""
+
+    IDENTITY = {"producer_id": 5, "producer_epoch": 0}  # noqa: RUF012
+
+    def send(self, kit, sequence, *, index=0, **options):
+        identity = {"producer_id": 5, "producer_epoch": 0}
+        for name in identity:
+            identity[name] = options.pop(name, identity[name])
+        data = batch(f"v{sequence}", base_sequence=sequence, **identity)
+        (answer,) = produce(kit, (index, data), **options)
+        return ErrorCode(answer.error_code)
+
+    async def test_batch_refused_before_the_topic_grew_comes_first(self, kit):
+        """librdkafka counts 0 as delivered once 1 is, and 0 was refused for good (45)."""
+        assert self.send(kit, 0, index=2) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await kit.add_partitions("t", 3)
+        assert self.send(kit, 1, index=2) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert self.send(kit, 2, index=2) is ErrorCode.NOT_ENOUGH_REPLICAS
+        for sequence in range(3):
+            assert self.send(kit, sequence, index=2) is ErrorCode.NONE
+        assert kit.partition("t", 2).log_end_offset == 3
+
+    async def test_so_it_does_where_another_producer_was_there_first(self, kit):
+        assert self.send(kit, 0, index=2) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await kit.add_partitions("t", 3)
+        assert self.send(kit, 0, index=2, producer_id=6) is ErrorCode.NONE
+        assert self.send(kit, 1, index=2) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert self.send(kit, 0, index=2) is ErrorCode.NONE
+        assert self.send(kit, 1, index=2) is ErrorCode.NONE
+
+    async def test_so_it_does_for_topics_named_by_id(self, kit):
+        later = UUID(int=77)
+        options = {"topic": "", "topic_id": later, "version": NEWEST}
+        assert self.send(kit, 0, **options) is ErrorCode.UNKNOWN_TOPIC_ID
+        kit.metadata.new_topic_id = lambda: later
+        await kit.create("later")
+        kit.partition("later").log.producers.has_whole_history = False  # by the refusal alone
+        assert self.send(kit, 1, **options) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert self.send(kit, 0, **options) is ErrorCode.NONE
+
+    async def test_so_it_does_where_another_broker_refused_the_first(self, kit):
+        """This one knows nothing of it: that the log is new is enough."""
+        assert self.send(kit, 1) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert self.send(kit, 0) is ErrorCode.NONE
+        assert self.send(kit, 1) is ErrorCode.NONE
+
+    async def test_producer_of_a_topic_that_was_made_anew_goes_on(self, kit):
+        """Its sequences go on where they were. It comes again with the same batch, and is taken."""
+        for sequence in range(3):
+            assert self.send(kit, sequence) is ErrorCode.NONE
+        await kit.create("t", deletes="t")
+        assert self.send(kit, 3) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert self.send(kit, 4) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert self.send(kit, 3) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert self.send(kit, 3) is ErrorCode.NONE
+        assert self.send(kit, 4) is ErrorCode.NONE
+
+    async def test_producer_goes_on_after_its_records_were_deleted(self, kit):
+        for sequence in range(3):
+            assert self.send(kit, sequence) is ErrorCode.NONE
+        kit.partition().delete_records_before(-1)
+        assert self.send(kit, 3) is ErrorCode.NONE
+        kit.partition().log.producers.remove_expired(2 * NOW_MS, expiration_ms=1)
+        assert self.send(kit, 4) is ErrorCode.NONE
+
+    async def test_new_epoch_begins_at_once(self, kit):
+        """A producer that gave up what was refused begins another."""
+        assert self.send(kit, 0, index=2) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await kit.add_partitions("t", 3)
+        assert self.send(kit, 0, index=2, producer_epoch=1) is ErrorCode.NONE
+        assert self.send(kit, 1, index=2, producer_epoch=1) is ErrorCode.NONE
+
+    async def test_refused_batch_is_not_waited_for_for_ever(self, kit):
+        kit.append("another's")
+        kit.partition().log.producers.has_whole_history = False
+        (data,) = [batch("a", base_sequence=0, **self.IDENTITY)]
+        kit.services.put_off.note(("t", 0), sequence_of(data), kit.clock.monotonic_ms())
+        kit.clock.now_ms += PutOff.KEPT_MS
+        assert self.send(kit, 1) is ErrorCode.NOT_ENOUGH_REPLICAS
+        kit.clock.now_ms += 1
+        assert self.send(kit, 1) is ErrorCode.NONE
+
+    async def test_full_disk_lets_no_batch_overtake_the_one_it_refused(self, kit):
+        """Not OUT_OF_ORDER_SEQUENCE_NUMBER, at which librdkafka goes on in another epoch."""
+        assert self.send(kit, 0) is ErrorCode.NONE
+        kit.disk.fail("append", "t-0", times=1)
+        assert self.send(kit, 1) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert self.send(kit, 2) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert self.send(kit, 1) is ErrorCode.NONE
+        assert self.send(kit, 2) is ErrorCode.NONE

@@ -500,12 +500,28 @@ def test_a_follower_has_the_leaders_bytes():
     """Rule 170; producers' state and epochs are built from them (rule 66)."""
     leader, follower = make_log(), make_log()
     append(leader, "a", "b", epoch=2)
-    append(leader, "c", epoch=4, producer_id=5, producer_epoch=0, base_sequence=3)
+    append(leader, "c", epoch=4, producer_id=5, producer_epoch=0, base_sequence=0)
     info = follower.append_as_follower(copied(leader))
     assert (info.first_offset, info.last_offset) == (0, 2)
     assert copied(follower) == copied(leader)
     assert follower.epochs.entries == leader.epochs.entries
-    assert follower.producers.get(5).last_sequence == 3
+    assert follower.producers.get(5).last_sequence == 0
+    assert follower.producers.has_whole_history
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_a_follower_that_misses_records_takes_any_producer_for_known(lost):
+    """Compaction may have removed all that a producer has written, which goes on (rule 230)."""
+    leader, follower = make_log(), make_log()
+    for value in "abc":
+        append(leader, value)
+    whole = copied(leader)
+    size = len(whole) // 3
+    for at in range(3):
+        if at != lost:
+            follower.append_as_follower(whole[at * size : (at + 1) * size])
+    assert not follower.producers.has_whole_history or lost == 2
+    append(follower, "d", producer_id=5, base_sequence=0 if lost == 2 else 7)
 
 
 def test_a_follower_leaves_out_what_is_not_whole():
@@ -763,18 +779,3 @@ def test_the_listener_hears_when_flush_ms_begins_to_count():
     log.flush_now()
     append(log, "c", now_ms=NOW_MS + 900)
     assert log.flush_due_ms == NOW_MS + 1400
-
-
-def test_batches_behind_a_refused_write_are_refused_alike():
-    """Not as out of order: librdkafka would go on in another epoch, and might write twice."""
-    disk = SimDisk()
-    log = make_log(disk)
-    append(log, "a", producer_id=5, producer_epoch=0, base_sequence=0)
-    disk.fail("append", ".log", error=errno.ENOSPC, times=1)
-    for text, sequence in (("b", 1), ("c", 2)):
-        with pytest.raises(KafkaError) as error:
-            append(log, text, producer_id=5, producer_epoch=0, base_sequence=sequence)
-        assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    for text, sequence in (("b", 1), ("c", 2)):
-        append(log, text, producer_id=5, producer_epoch=0, base_sequence=sequence)
-    assert contents(log) == [(0, "a"), (1, "b"), (2, "c")]

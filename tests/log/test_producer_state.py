@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kafkalite.log.aborted import AbortedTransaction
 from kafkalite.log.producer_state import (
-    AWAITED_MAX,
-    AWAITED_PATIENCE,
+    DOUBTED_MAX,
+    DOUBTS,
     AppendedBatch,
     ProducerStates,
     read_snapshot,
@@ -77,79 +77,83 @@ class SmallLog:
         return caught.value.code
 
 
-class TestPutOff:
-    """A batch was refused for a passing reason; its successors, under way already, come first."""
+class TestFirstBatch:
+    """Rule 230: a log that has all that was ever written to it takes producers from the start."""
 
-    def refuse(self, log, sequence, code=ErrorCode.KAFKA_STORAGE_ERROR, **fields):
-        log.states.put_off(header_of(sequence, **fields), code)
-
-    def code_of(self, log, sequence, **fields):
-        with pytest.raises(KafkaError) as refusal:
-            log.append(sequence, **fields)
-        return refusal.value.code
-
-    @pytest.mark.parametrize("before", [0, 3])
-    def test_successors_are_told_the_same_until_it_is_there(self, before):
-        """Also those of a producer that is not known yet, of which any would be taken (rule 58)."""
+    @pytest.fixture
+    def new(self):
         log = SmallLog()
-        for sequence in range(before):
-            log.append(sequence)
-        self.refuse(log, before)
-        assert self.code_of(log, before + 1) is ErrorCode.KAFKA_STORAGE_ERROR
-        assert self.code_of(log, before + 2) is ErrorCode.KAFKA_STORAGE_ERROR
-        for sequence in range(before, before + 3):
-            assert log.append(sequence) == sequence
+        log.states.has_whole_history = True
+        return log
 
-    def test_first_of_several_is_awaited(self):
-        log = SmallLog()
-        self.refuse(log, 0)
-        self.refuse(log, 1)
-        assert self.code_of(log, 1) is ErrorCode.KAFKA_STORAGE_ERROR
-        log.append(0)
-        log.append(1)
+    def refuses(self, log, sequence, **fields):
+        code = log.refusal(sequence, **fields)
+        assert code is ErrorCode.NOT_ENOUGH_REPLICAS
+        return True
 
-    def test_what_was_written_before_is_still_a_duplicate(self):
-        log = SmallLog()
-        for sequence in range(3):
-            log.append(sequence)
-        self.refuse(log, 2, code=ErrorCode.NOT_ENOUGH_REPLICAS)  # it came again, and met that
-        assert log.append(1).first_offset == 1
-        assert log.append(2).first_offset == 2
-        assert log.append(3) == 3
+    def test_later_batch_waits_for_the_first(self, new):
+        for sequence in (1, 2, 3, 4):
+            assert self.refuses(new, sequence)
+        assert [new.append(sequence) for sequence in range(5)] == [0, 1, 2, 3, 4]
 
-    def test_next_epoch_need_not_wait(self):
-        log = SmallLog()
-        log.append(0)
-        self.refuse(log, 1)
-        assert log.append(0, epoch=1) == 1
+    def test_producer_that_has_no_first_is_believed_the_third_time(self, new):
+        """It wrote to another topic of the name; clients try at least so often."""
+        for _ in range(DOUBTS):
+            for sequence in (7, 8, 9):
+                assert self.refuses(new, sequence)
+        assert [new.append(sequence) for sequence in (7, 8, 9)] == [0, 1, 2]
 
-    def test_other_producers_are_not_held_up(self):
-        log = SmallLog()
-        self.refuse(log, 0)
-        assert log.append(5, producer_id=2) == 0
+    def test_earlier_one_is_waited_for_anew(self, new):
+        for _ in range(DOUBTS):
+            assert self.refuses(new, 7)
+        assert self.refuses(new, 6)
+        assert self.refuses(new, 7)
+        assert self.refuses(new, 6)
+        assert new.append(6) == 0
+        assert new.append(7) == 1
 
-    def test_producer_that_gave_it_up_is_told_in_the_end(self):
-        log = SmallLog()
-        log.append(0)
-        self.refuse(log, 1)
-        for _ in range(AWAITED_PATIENCE):
-            assert self.code_of(log, 2) is ErrorCode.KAFKA_STORAGE_ERROR
-        assert self.code_of(log, 2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    def test_other_epoch_is_waited_for_anew(self, new):
+        for _ in range(DOUBTS):
+            assert self.refuses(new, 7)
+        assert self.refuses(new, 7, epoch=1)
+        assert new.append(0, epoch=2) == 0
 
-    def test_sequences_wrap(self):
-        log = SmallLog()
-        log.append(LARGEST - 1)
-        self.refuse(log, LARGEST)
-        assert self.code_of(log, 0) is ErrorCode.KAFKA_STORAGE_ERROR
-        assert log.append(LARGEST) == 1
-        assert log.append(0) == 2
+    def test_transactional_batch_waits_like_others(self, new):
+        assert self.refuses(new, 1, attributes=TRANSACTIONAL)
+        assert new.write(0) == 0
+        assert new.write(1) == 1
 
-    def test_is_bounded(self):
-        log = SmallLog()
-        for producer_id in range(AWAITED_MAX + 1):
-            self.refuse(log, 0, producer_id=producer_id)
-        log.append(1, producer_id=0)  # forgotten
-        assert self.code_of(log, 1, producer_id=1) is ErrorCode.KAFKA_STORAGE_ERROR
+    def test_known_producer_is_told_what_it_was_always_told(self, new):
+        new.append(0)
+        assert new.refusal(2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def test_replicas_take_what_the_leader_has(self, new):
+        assert new.append(5, origin=AppendOrigin.REPLICATION) == 0
+
+    @pytest.mark.parametrize("how", ["expired", "cleared", "loaded"])
+    def test_log_that_has_forgotten_some_takes_any(self, new, how):
+        """Rule 58."""
+        new.append(0)
+        snapshot = new.states.snapshot()
+        if how == "expired":
+            new.states.remove_expired(10_000, expiration_ms=1)
+        elif how == "cleared":
+            new.states.clear()
+        else:
+            new.states.load(snapshot)
+        assert new.append(5, producer_id=2) == 1
+
+    def test_as_long_as_none_is_expired_all_are_known(self, new):
+        new.append(0)
+        assert new.states.remove_expired(0, expiration_ms=1_000) == 0
+        assert self.refuses(new, 5, producer_id=2)
+
+    def test_is_bounded(self, new):
+        for producer_id in range(DOUBTED_MAX + 1):
+            assert self.refuses(new, 3, producer_id=producer_id)
+        assert self.refuses(new, 3, producer_id=0)  # the count is lost, not the rule
+        assert self.refuses(new, 3, producer_id=0)
+        assert new.append(3, producer_id=0) == 0
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from kafkalite.coordinator.shard import partition_for
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import GroupShards
 from kafkalite.isr.partition import Partition
+from kafkalite.log.put_off import PutOff
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import TransactionSettings
 from kafkalite.txn.shard import TransactionShards
@@ -107,9 +108,11 @@ class Node:
             self.clock,
             perform=lambda effect: self.transactions.perform(effect),
         )
+        put_off = PutOff()
         self.transactions = TransactionCoordinator(
             self.runtime,
             self.clock,
+            put_off=put_off,
             broker_id=broker_id,
             find_partition=self.find,
             exists=lambda tp: cluster.metadata.image.partition(*tp) is not None,
@@ -123,6 +126,7 @@ class Node:
             replicas=self,
             groups=self.runtime,
             transactions=self.transactions,
+            put_off=put_off,
         )
 
     # --- As ReplicaManager

@@ -34,6 +34,7 @@ from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import GroupShards
 from kafkalite.isr.partition import Partition
 from kafkalite.log.log import Log
+from kafkalite.log.put_off import PutOff
 from kafkalite.log.recovery import open_log
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.group_configs import GroupConfigs
@@ -154,9 +155,11 @@ class InProcessBroker:
             self.clock,
             perform=lambda effect: self.transactions.perform(effect),
         )
+        self.put_off = PutOff()
         self.transactions = TransactionCoordinator(
             self.runtime,
             self.clock,
+            put_off=self.put_off,
             find_partition=self.replicas.find,
             exists=lambda tp: self.metadata.image.partition(*tp) is not None,
         )
@@ -171,6 +174,7 @@ class InProcessBroker:
             replicas=self.replicas,
             groups=self.runtime,
             transactions=self.transactions,
+            put_off=self.put_off,
             fetch_sessions=FetchSessions(max_sessions=10, first_id=1),
             group_configs=GroupConfigs(broker_config, lambda: self.metadata.image),
             fetch_max_bytes=1 << 20,
