@@ -27,7 +27,7 @@ from kafkalite.wire.primitives import (
     Uuid,
 )
 from kafkalite.wire.schema import TAGGED_FIELDS, ArrayOf
-from tests.wire import between_brokers, streams_messages
+from tests.wire import between_brokers, share_messages, streams_messages
 from tests.wire.samples import CODECS, name_of
 
 pytest.importorskip("kafka")
@@ -43,7 +43,11 @@ FIXED = {
 }
 TEXT = {"string": StringLeaf, "bytes": BytesLeaf, "records": RecordsLeaf}
 JSON = {}
-DEFINITIONS = {**between_brokers.DEFINITIONS, **streams_messages.DEFINITIONS}
+DEFINITIONS = {
+    **between_brokers.DEFINITIONS,
+    **share_messages.DEFINITIONS,
+    **streams_messages.DEFINITIONS,
+}
 
 
 def definition_of(name):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from kafkalite.types import ZERO_UUID
-from tests.wire import between_brokers, streams_messages
+from tests.wire import between_brokers, share_messages, streams_messages
 from tests.wire.samples import CODECS, name_of, sample
 
 kafka_messages = pytest.importorskip("kafka.protocol.api_message")
@@ -15,7 +15,11 @@ kafka_messages = pytest.importorskip("kafka.protocol.api_message")
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
 
 SEEDS = 6
-DEFINITIONS = {**between_brokers.DEFINITIONS, **streams_messages.DEFINITIONS}
+DEFINITIONS = {
+    **between_brokers.DEFINITIONS,
+    **share_messages.DEFINITIONS,
+    **streams_messages.DEFINITIONS,
+}
 
 PEER_FILES = importlib.resources.files("kafka.protocol.schemas.resources")
 KNOWN_TO_PEER = [

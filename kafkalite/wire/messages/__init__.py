@@ -6,18 +6,22 @@ from kafkalite.wire.messages.allocate_producer_ids import ALLOCATE_PRODUCER_IDS
 from kafkalite.wire.messages.alter_configs import ALTER_CONFIGS
 from kafkalite.wire.messages.alter_partition import ALTER_PARTITION
 from kafkalite.wire.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
+from kafkalite.wire.messages.alter_share_group_offsets import ALTER_SHARE_GROUP_OFFSETS
 from kafkalite.wire.messages.api_versions import API_VERSIONS
 from kafkalite.wire.messages.controlled_shutdown import CONTROLLED_SHUTDOWN
 from kafkalite.wire.messages.create_partitions import CREATE_PARTITIONS
 from kafkalite.wire.messages.create_topics import CREATE_TOPICS
 from kafkalite.wire.messages.delete_groups import DELETE_GROUPS
 from kafkalite.wire.messages.delete_records import DELETE_RECORDS
+from kafkalite.wire.messages.delete_share_group_offsets import DELETE_SHARE_GROUP_OFFSETS
+from kafkalite.wire.messages.delete_share_group_state import DELETE_SHARE_GROUP_STATE
 from kafkalite.wire.messages.delete_topics import DELETE_TOPICS
 from kafkalite.wire.messages.describe_cluster import DESCRIBE_CLUSTER
 from kafkalite.wire.messages.describe_configs import DESCRIBE_CONFIGS
 from kafkalite.wire.messages.describe_groups import DESCRIBE_GROUPS
 from kafkalite.wire.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from kafkalite.wire.messages.describe_producers import DESCRIBE_PRODUCERS
+from kafkalite.wire.messages.describe_share_group_offsets import DESCRIBE_SHARE_GROUP_OFFSETS
 from kafkalite.wire.messages.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS
 from kafkalite.wire.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from kafkalite.wire.messages.elect_leaders import ELECT_LEADERS
@@ -28,6 +32,7 @@ from kafkalite.wire.messages.find_coordinator import FIND_COORDINATOR
 from kafkalite.wire.messages.heartbeat import HEARTBEAT
 from kafkalite.wire.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS
 from kafkalite.wire.messages.init_producer_id import INIT_PRODUCER_ID
+from kafkalite.wire.messages.initialize_share_group_state import INITIALIZE_SHARE_GROUP_STATE
 from kafkalite.wire.messages.join_group import JOIN_GROUP
 from kafkalite.wire.messages.leave_group import LEAVE_GROUP
 from kafkalite.wire.messages.list_config_resources import LIST_CONFIG_RESOURCES
@@ -41,10 +46,17 @@ from kafkalite.wire.messages.offset_delete import OFFSET_DELETE
 from kafkalite.wire.messages.offset_fetch import OFFSET_FETCH
 from kafkalite.wire.messages.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from kafkalite.wire.messages.produce import PRODUCE
+from kafkalite.wire.messages.read_share_group_state import READ_SHARE_GROUP_STATE
+from kafkalite.wire.messages.read_share_group_state_summary import READ_SHARE_GROUP_STATE_SUMMARY
+from kafkalite.wire.messages.share_acknowledge import SHARE_ACKNOWLEDGE
+from kafkalite.wire.messages.share_fetch import SHARE_FETCH
+from kafkalite.wire.messages.share_group_describe import SHARE_GROUP_DESCRIBE
+from kafkalite.wire.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from kafkalite.wire.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
 from kafkalite.wire.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from kafkalite.wire.messages.sync_group import SYNC_GROUP
 from kafkalite.wire.messages.txn_offset_commit import TXN_OFFSET_COMMIT
+from kafkalite.wire.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE
 from kafkalite.wire.messages.write_txn_markers import WRITE_TXN_MARKERS
 
 APIS = {
@@ -56,18 +68,22 @@ APIS = {
         ALTER_CONFIGS,
         ALTER_PARTITION,
         ALTER_PARTITION_REASSIGNMENTS,
+        ALTER_SHARE_GROUP_OFFSETS,
         API_VERSIONS,
         CONTROLLED_SHUTDOWN,
         CREATE_PARTITIONS,
         CREATE_TOPICS,
         DELETE_GROUPS,
         DELETE_RECORDS,
+        DELETE_SHARE_GROUP_OFFSETS,
+        DELETE_SHARE_GROUP_STATE,
         DELETE_TOPICS,
         DESCRIBE_CLUSTER,
         DESCRIBE_CONFIGS,
         DESCRIBE_GROUPS,
         DESCRIBE_LOG_DIRS,
         DESCRIBE_PRODUCERS,
+        DESCRIBE_SHARE_GROUP_OFFSETS,
         DESCRIBE_TOPIC_PARTITIONS,
         DESCRIBE_TRANSACTIONS,
         ELECT_LEADERS,
@@ -77,6 +93,7 @@ APIS = {
         FIND_COORDINATOR,
         HEARTBEAT,
         INCREMENTAL_ALTER_CONFIGS,
+        INITIALIZE_SHARE_GROUP_STATE,
         INIT_PRODUCER_ID,
         JOIN_GROUP,
         LEAVE_GROUP,
@@ -91,10 +108,17 @@ APIS = {
         OFFSET_FETCH,
         OFFSET_FOR_LEADER_EPOCH,
         PRODUCE,
+        READ_SHARE_GROUP_STATE,
+        READ_SHARE_GROUP_STATE_SUMMARY,
+        SHARE_ACKNOWLEDGE,
+        SHARE_FETCH,
+        SHARE_GROUP_DESCRIBE,
+        SHARE_GROUP_HEARTBEAT,
         STREAMS_GROUP_DESCRIBE,
         STREAMS_GROUP_HEARTBEAT,
         SYNC_GROUP,
         TXN_OFFSET_COMMIT,
+        WRITE_SHARE_GROUP_STATE,
         WRITE_TXN_MARKERS,
     )
 }
