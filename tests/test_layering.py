@@ -16,7 +16,7 @@ LAYERS = [
     {"types", "clock", "log_config", "settings", "config"},
     {"wire"},
     {"log"},
-    {"coordinator", "group", "txn", "isr", "meta"},
+    {"coordinator", "group", "share", "txn", "isr", "meta"},
     {"api"},
     {"network", "peers"},
     {"server"},
@@ -33,6 +33,8 @@ CORES = {
     "meta/reassign", "meta/znodes", "meta/transactions", "meta/group_configs",
     "api/fetch_session", "isr/state", "isr/leader", "isr/follower", "isr/waiters",
     "isr/reading", "isr/throttle", "isr/offline",
+    "share/acknowledgement", "share/acquisition", "share/batches", "share/events",
+    "share/inflight", "share/partition", "share/records", "share/settings", "share/shard",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""

@@ -4,7 +4,12 @@ from uuid import UUID
 
 from kafkalite.config import BrokerConfig
 from kafkalite.meta.events import CreateTopic
-from kafkalite.types import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
+from kafkalite.types import (
+    CONSUMER_OFFSETS_TOPIC,
+    INTERNAL_TOPICS,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 
 _SEGMENT_BYTES_MIN = 1 << 20
 """Least segment.bytes of a topic; below it only internal.segment.bytes goes."""
@@ -32,6 +37,10 @@ def default_topic(
             "transaction.state.log.num.partitions",
             "transaction.state.log.replication.factor",
         ),
+        SHARE_GROUP_STATE_TOPIC: (
+            "share.coordinator.state.topic.num.partitions",
+            "share.coordinator.state.topic.replication.factor",
+        ),
     }.get(name, ("num.partitions", "default.replication.factor"))
     replicas = config.int(replication_factor)
     if name in INTERNAL_TOPICS and _fits_brokers(config):
@@ -52,20 +61,33 @@ def internal_configs(name: str, config: BrokerConfig, *, replicas: int) -> dict[
         configs = {"cleanup.policy": "compact", "compression.type": "producer"}
     elif name == TRANSACTION_STATE_TOPIC:
         segment_bytes = config.int("transaction.state.log.segment.bytes")
-        min_insync = config.int("transaction.state.log.min.isr")
-        if _fits_brokers(config):
-            min_insync = min(min_insync, replicas)
         configs = {
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
-            "min.insync.replicas": str(min_insync),
+            "min.insync.replicas": _min_insync("transaction.state.log.min.isr", config, replicas),
             "unclean.leader.election.enable": "false",
+        }
+    elif name == SHARE_GROUP_STATE_TOPIC:
+        # Not compacted: updates of one share partition have one key, and all of them count.
+        segment_bytes = config.int("share.coordinator.state.topic.segment.bytes")
+        setting = "share.coordinator.state.topic.min.isr"
+        configs = {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": _min_insync(setting, config, replicas),
+            "retention.ms": "-1",
         }
     else:
         return {}
     small = segment_bytes < _SEGMENT_BYTES_MIN
     configs["internal.segment.bytes" if small else "segment.bytes"] = str(segment_bytes)
     return configs
+
+
+def _min_insync(setting: str, config: BrokerConfig, replicas: int) -> str:
+    """Return how many replicas must have a record of an internal topic."""
+    wanted = config.int(setting)
+    return str(min(wanted, replicas) if _fits_brokers(config) else wanted)
 
 
 def _fits_brokers(config: BrokerConfig) -> bool:
