@@ -16,7 +16,7 @@ LAYERS = [
     {"types", "clock", "log_config", "settings", "config"},
     {"wire"},
     {"log"},
-    {"coordinator", "group", "share", "txn", "isr", "meta"},
+    {"coordinator", "group", "share", "txn", "isr", "meta", "security"},
     {"api"},
     {"network", "peers"},
     {"server"},
@@ -35,6 +35,7 @@ CORES = {
     "isr/reading", "isr/throttle", "isr/offline",
     "share/acknowledgement", "share/acquisition", "share/batches", "share/events",
     "share/inflight", "share/partition", "share/records", "share/settings", "share/shard",
+    "security/names",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from kafkalite.meta.runner import MetadataRunner
     from kafkalite.txn.coordinator import TransactionCoordinator
 
+ANONYMOUS = "User:ANONYMOUS"
+"""Who nobody has told the name of."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Services:
@@ -54,7 +57,7 @@ class RequestContext:
     local_address: tuple[str, int]
     """Host and port that the client connected to."""
     peer_address: tuple[str, int]
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS
     api_version: int = 0
     client_id: str = ""
     now_ms: int = 0

@@ -17,6 +17,7 @@ from kafkalite.log.manager import LogDirectoryError
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.network.listeners import BindError
 from kafkalite.server.broker import Broker
+from kafkalite.settings.kinds import SettingError
 
 logger = logging.getLogger("kafkalite.cli")
 
@@ -169,7 +170,7 @@ def _single(error: BaseException) -> Iterator[BaseException]:
 def _plain_line(error: BaseException) -> str | None:
     """Return what to tell of an error that has its cause outside; None for a bug."""
     match error:
-        case KafkaliteConfigError() | LogDirectoryError() | MetadataStoreError():
+        case KafkaliteConfigError() | SettingError() | LogDirectoryError() | MetadataStoreError():
             return str(error)
         case BindError():
             return f"{error}; --listen HOST:PORT chooses another"

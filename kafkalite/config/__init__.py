@@ -14,6 +14,7 @@ from kafkalite.config.listeners import (
     parse_advertised,
     parse_listeners,
 )
+from kafkalite.config.security import ListenerSettings, is_of_a_listener
 from kafkalite.log_config import LogConfig
 from kafkalite.settings.kinds import SettingError, Value, parse_value, split_list
 from kafkalite.settings.own import PROFILES
@@ -40,7 +41,8 @@ _NOT_SETTINGS = frozenset(
     }
 )
 _FOREIGN_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.", "config.providers.")
-"""Beginnings of names of per-listener settings and of settings for plug-ins of Kafka."""
+"""Beginnings of names of per-listener settings, which are looked up by what follows
+(`config/security.py`), and of settings for plug-ins of Kafka."""
 
 
 class KafkaliteConfigError(Exception):
@@ -137,8 +139,8 @@ class BrokerConfig:
             for name in self.static
             if name not in BROKER and not name.startswith(_FOREIGN_PREFIXES)
         )
-        self.warnings = self._find_warnings()
         self._check_together()
+        self.warnings = self._find_warnings()
 
     def int(self, name: _Str) -> _Int:
         """Return a whole number; the setting has to have a value."""
@@ -301,7 +303,7 @@ class BrokerConfig:
         inert = sorted(
             name
             for name in self.static
-            if name.startswith(_FOREIGN_PREFIXES)
+            if (name.startswith(_FOREIGN_PREFIXES) and not self._is_of_a_listener(name))
             or (
                 name in BROKER and BROKER[name].inert and self._values[name] != BROKER[name].default
             )
@@ -311,6 +313,25 @@ class BrokerConfig:
             warnings.append(f"settings that have no effect in kafkalite: {names}")
         return tuple(warnings)
 
+    def for_listener(self, name: _Str) -> ListenerSettings:
+        """Return the settings of a listener, by its name: its own and those of all."""
+        return ListenerSettings(self, name)
+
+    def _inter_broker_name(self) -> _Str | None:
+        """Return the listener of brokers, if one is named, be it by its protocol."""
+        name = self.optional_str("inter.broker.listener.name")
+        if "security.inter.broker.protocol" not in self.static:
+            return name
+        if name is not None:
+            raise SettingError(
+                "inter.broker.listener.name: cannot be set together with "
+                "security.inter.broker.protocol"
+            )
+        return self.str("security.inter.broker.protocol")
+
+    def _is_of_a_listener(self, name: _Str) -> _Bool:
+        return is_of_a_listener(name, [listener.name for listener in self.listeners])
+
     def _check_together(self) -> None:
         """Check what depends on more than one setting."""
         try:
@@ -318,7 +339,7 @@ class BrokerConfig:
                 self.list("listeners"),
                 protocol_map=self.str("listener.security.protocol.map"),
                 controller_names=self.list("controller.listener.names"),
-                inter_broker_name=self.optional_str("inter.broker.listener.name"),
+                inter_broker_name=self._inter_broker_name(),
             )
             self.inter_broker_listener = inter_broker_listener(self.listeners).name
             parse_advertised(

@@ -22,12 +22,24 @@ class Listener:
 
     Attributes:
         is_inter_broker: brokers may come in here; False where they have a listener of their own.
+        protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
     """
 
     name: str
     host: str
     port: int
     is_inter_broker: bool = True
+    protocol: str = "PLAINTEXT"
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether clients speak TLS here."""
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether clients log in by SASL here."""
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
 
 
 def parse_listeners(
@@ -43,8 +55,8 @@ def parse_listeners(
     use here.
 
     Raises:
-        SettingError: an address that cannot be read, a name or port used twice, a protocol
-            that this broker does not speak, or brokers that are to come in by no listener.
+        SettingError: an address that cannot be read, a name or port used twice, a name without
+            a protocol, or brokers that are to come in by no listener.
     """
     protocols = dict(_split_pair(pair) for pair in split_list(protocol_map))
     listeners = tuple(
@@ -60,14 +72,15 @@ def parse_listeners(
     if len(set(ports)) < len(ports):
         raise SettingError("listeners: each has to have an address of its own")
     for listener in listeners:
-        protocol = protocols.get(listener.name)
-        if protocol is None:
+        if listener.name not in protocols:
             raise SettingError(
                 f"listener.security.protocol.map: has to give a protocol for {listener.name}"
             )
-        if protocol != "PLAINTEXT":
+    listeners = tuple(replace(one, protocol=protocols[one.name]) for one in listeners)
+    for listener in listeners:
+        if listener.is_authenticated:
             raise SettingError(
-                f"listeners: {listener.name} uses {protocol}, and only PLAINTEXT is supported"
+                f"listeners: {listener.name} uses {listener.protocol}, which is not supported"
             )
     if inter_broker_name is None:
         return listeners

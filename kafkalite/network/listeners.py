@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kafkalite.api.context import RequestContext
+from kafkalite.api.context import ANONYMOUS, RequestContext
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.connection import Connection
 from kafkalite.network.sockets import TcpNetwork
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafkalite.api.context import Services
     from kafkalite.config.listeners import Listener
     from kafkalite.network.dispatch import Dispatcher
+    from kafkalite.network.entrance import Entrance
     from kafkalite.network.sockets import Acceptor, Network
     from kafkalite.network.transport import Transport
 
@@ -61,6 +62,8 @@ class ConnectionServer:
         self._budget = MemoryBudget(config.int("queued.max.request.bytes"))
         self._ids = itertools.count(1)
         self._open: dict[int, tuple[Connection, str, trio.CancelScope]] = {}
+        self._entrances: dict[str, Entrance] = {}
+        """Of the listeners that are not open to everybody, by their names."""
         self.acceptors: dict[Listener, Acceptor] = {}
         """What it listens on."""
 
@@ -69,7 +72,10 @@ class ConnectionServer:
 
         Raises:
             BindError: an address is taken, or is none of this machine's.
+            SettingError: a listener cannot work with its settings.
         """
+        if any(listener.protocol != "PLAINTEXT" for listener in listeners):
+            self._entrances = _entrances(listeners, self._services)
         try:
             for listener in listeners:
                 self.acceptors[listener] = await self._listen(listener)
@@ -94,8 +100,10 @@ class ConnectionServer:
             task_status.started()
 
     async def _listen(self, listener: "Listener") -> "Acceptor":
+        entrance = self._entrances.get(listener.name)
+        make_context = None if entrance is None else entrance.make_context
         try:
-            return await self._network.listen(listener.host, listener.port)
+            return await self._network.listen(listener.host, listener.port, tls=make_context)
         except OSError as error:
             reason = error.__cause__ or error
             raise BindError(
@@ -107,6 +115,17 @@ class ConnectionServer:
             logger.warning("refusing %s:%d: too many connections", *transport.peer_address)
             transport.close()
             return
+        principal = ANONYMOUS
+        if listener.is_encrypted:
+            try:
+                known = await self._entrances[listener.name].shake_hands(transport)
+            except BaseException:
+                transport.close()
+                raise
+            if known is None:
+                transport.close()
+                return
+            principal = known
         connection_id = next(self._ids)
         context = RequestContext(
             services=self._services,
@@ -115,6 +134,7 @@ class ConnectionServer:
             is_inter_broker=listener.is_inter_broker and not self._is_alone,
             local_address=transport.local_address,
             peer_address=transport.peer_address,
+            principal=principal,
             now_ms=self._services.clock.wall_ms(),
         )
         connection = Connection(
@@ -154,6 +174,17 @@ class ConnectionServer:
             for connection, _, scope in list(self._open.values()):
                 if connection.active_ms(now_ms) < oldest_ms and not connection.is_busy:
                     scope.cancel()
+
+
+def _entrances(listeners: "Sequence[Listener]", services: "Services") -> "dict[str, Entrance]":
+    from kafkalite.network.entrance import Complaints, Entrance
+
+    complaints = Complaints()
+    return {
+        listener.name: Entrance(listener, services, complaints)
+        for listener in listeners
+        if listener.protocol != "PLAINTEXT"
+    }
 
 
 def _limits_by_host(overrides: str) -> dict[str, int]:

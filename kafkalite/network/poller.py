@@ -67,13 +67,20 @@ class Poller:
         self._epoll = select.epoll()
         self._transports: dict[int, PolledTransport] = {}
 
-    def add(self, sock: socket.socket) -> "PolledTransport":
+    def add(
+        self, sock: socket.socket, make: "Callable[..., PolledTransport] | None" = None
+    ) -> "PolledTransport":
         """Look after a connected socket from now on until its transport is closed.
+
+        Args:
+            sock: connected.
+            make: a class of transports that is none of TCP alone.
 
         Raises:
             OSError: it is not connected any more.
         """
-        transport = PolledTransport(sock, self._epoll, self._transports, self._woken)
+        make = make or PolledTransport
+        transport = make(sock, self._epoll, self._transports, self._woken)
         self._epoll.register(sock, RESTING)
         self._transports[sock.fileno()] = transport
         return transport
@@ -182,6 +189,7 @@ class PolledTransport(SocketTransport):
             self._epoll.modify(self._socket, ATTENDED)
             try:
                 with trio.CancelScope() as self._patience:
+                    self.attended()
                     await self._stopped.wait()
             finally:
                 self.stop()
@@ -207,6 +215,15 @@ class PolledTransport(SocketTransport):
     def is_attended(self) -> bool:
         """Whether it is ready for as long as there is something to receive."""
         return self._served is not None and not self._is_muted
+
+    def attended(self) -> None:
+        """Nothing is here that the kernel does not tell of."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the connection would take more now."""
+        served = self._served
+        return served is not None and (not self._is_delayed or served.takes_more)
 
     def take_turn(self) -> bool:
         """Let the connection receive and work; True if it has answers that are to be sent."""

@@ -18,7 +18,13 @@ from kafkalite.network.poller import HAS_EPOLL, Poller, Woken
 from kafkalite.network.transport import SocketTransport, Transport
 
 if TYPE_CHECKING:
+    import ssl
+
     from kafkalite.config import BrokerConfig
+    from kafkalite.network.tls import TlsTransport
+
+MakeContext = Callable[[], "ssl.SSLContext"]
+"""Gives what OpenSSL needs for a new connection, of the certificates of the moment."""
 
 FREE_PORT_TRIALS = 20
 """A port that is free on one address is rarely taken on another."""
@@ -52,19 +58,24 @@ class Acceptor(Protocol):
 class Network(Protocol):
     """Where connections come from and go to."""
 
-    async def listen(self, host: str, port: int) -> Acceptor:
+    async def listen(self, host: str, port: int, *, tls: MakeContext | None = None) -> Acceptor:
         """Take an address; an empty host means all interfaces, port 0 any free port.
+
+        Args:
+            host: name or address.
+            port: number.
+            tls: for connections that are encrypted; those are to be `establish`ed first.
 
         Raises:
             OSError: the address is taken, or is none of this machine's.
         """
         ...
 
-    async def connect(self, host: str, port: int) -> Transport:
+    async def connect(self, host: str, port: int, *, tls: MakeContext | None = None) -> Transport:
         """Return a connection to an address; the caller limits how long that may take.
 
         Raises:
-            OSError: nobody answers there.
+            OSError: nobody answers there, or not by TLS if that is wanted.
         """
         ...
 
@@ -104,7 +115,7 @@ class TcpNetwork:
         self._settings = settings or SocketSettings()
         self._woken = Woken()
 
-    async def listen(self, host: str, port: int) -> Acceptor:
+    async def listen(self, host: str, port: int, *, tls: MakeContext | None = None) -> Acceptor:
         """Take all addresses of the host, all with the same port.
 
         Raises:
@@ -115,15 +126,15 @@ class TcpNetwork:
             bound = await self._open(port, interface)
             ports = {one.socket.getsockname()[1] for one in bound}
             if len(ports) == 1:
-                return self._acceptor(bound)
+                return self._acceptor(bound, tls)
             # Any free port was asked for, and each address has another one.
             for one in bound:
                 one.socket.close()
             with suppress(OSError):
-                return self._acceptor(await self._open(ports.pop(), interface))
+                return self._acceptor(await self._open(ports.pop(), interface), tls)
         raise OSError("no port is free on all addresses")
 
-    async def connect(self, host: str, port: int) -> Transport:
+    async def connect(self, host: str, port: int, *, tls: MakeContext | None = None) -> Transport:
         """Return a connection that notices in time when the other machine is gone.
 
         Raises:
@@ -134,14 +145,14 @@ class TcpNetwork:
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         sock = _taken_over(stream)
         try:
-            return SocketTransport(sock)
-        except OSError:
+            return SocketTransport(sock) if tls is None else await _connect_tls(sock, tls(), host)
+        except BaseException:
             sock.close()
             raise
 
-    def _acceptor(self, bound: list[trio.SocketListener]) -> "TcpAcceptor":
+    def _acceptor(self, bound: list[trio.SocketListener], tls: MakeContext | None) -> "TcpAcceptor":
         poller = Poller(self._woken, stays_awake=self._settings.stays_awake) if HAS_EPOLL else None
-        return TcpAcceptor(bound, poller)
+        return TcpAcceptor(bound, _wrapper(poller, tls), poller)
 
     async def _open(self, port: int, host: str | None) -> list[trio.SocketListener]:
         settings = self._settings
@@ -159,8 +170,11 @@ class TcpNetwork:
 class TcpAcceptor:
     """The sockets of one listener, all with the same port."""
 
-    def __init__(self, listeners: list[trio.SocketListener], poller: Poller | None) -> None:
+    def __init__(
+        self, listeners: list[trio.SocketListener], wrap: "Wrap", poller: Poller | None
+    ) -> None:
         self._listeners = listeners
+        self._wrap = wrap
         self._poller = poller
         self.port: int = listeners[0].socket.getsockname()[1]
 
@@ -169,7 +183,7 @@ class TcpAcceptor:
     ) -> None:
         """Call `serve` in a task of its own for each connection, until cancelled; then close."""
         poller = self._poller
-        accept = partial(_accept, serve, poller)
+        accept = partial(_accept, serve, self._wrap)
         try:
             async with trio.open_nursery() as nursery:
                 if poller is not None:
@@ -187,10 +201,45 @@ class TcpAcceptor:
             self._poller.close()
 
 
-async def _accept(serve: Serve, poller: Poller | None, stream: trio.SocketStream) -> None:
+Wrap = Callable[[socket.socket], Transport]
+"""Makes a transport of a client's socket; raises OSError if it is gone already."""
+
+
+def _wrapper(poller: Poller | None, tls: MakeContext | None) -> Wrap:
+    if tls is None:
+        return SocketTransport if poller is None else poller.add
+    # A broker without such a listener does not pay for the import.
+    from kafkalite.network.tls import PolledTlsTransport, TlsSocket, TlsTransport
+
+    def wrap(sock: socket.socket) -> "TlsTransport | PolledTlsTransport":
+        secured = TlsSocket(sock, tls(), server_side=True)
+        if poller is None:
+            return TlsTransport(secured)
+        transport = poller.add(sock, partial(PolledTlsTransport, tls=secured))
+        assert isinstance(transport, PolledTlsTransport)
+        return transport
+
+    return wrap
+
+
+async def _connect_tls(
+    sock: socket.socket, context: "ssl.SSLContext", server_name: str
+) -> Transport:
+    from kafkalite.network.tls import HandshakeFailed, TlsSocket, TlsTransport
+
+    secured = TlsSocket(sock, context, server_side=False, server_name=server_name)
+    transport = TlsTransport(secured)
+    try:
+        await transport.establish(trio.CapacityLimiter(1))
+    except HandshakeFailed as error:
+        raise OSError(f"no TLS connection: {error}") from error
+    return transport
+
+
+async def _accept(serve: Serve, wrap: Wrap, stream: trio.SocketStream) -> None:
     sock = _taken_over(stream)
     try:
-        transport = SocketTransport(sock) if poller is None else poller.add(sock)
+        transport = wrap(sock)
     except OSError:  # gone before it was looked at
         sock.close()
         return

@@ -38,6 +38,7 @@ from kafkalite.network.dispatch import Dispatcher
 from kafkalite.network.listeners import BindError, ConnectionServer
 from kafkalite.network.sockets import Network, SocketSettings, TcpNetwork
 from kafkalite.server import composition
+from kafkalite.settings.kinds import SettingError
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.controlled_shutdown import (
@@ -108,7 +109,11 @@ class Broker:
     @property
     def bootstrap(self) -> str:
         """Host and port of the first listener, as clients take it for `bootstrap.servers`."""
-        first = self.config.listeners[0]
+        return self.bootstrap_for(self.config.listeners[0].name)
+
+    def bootstrap_for(self, listener: str) -> str:
+        """Return the same of a listener, by its name."""
+        first = next(one for one in self.config.listeners if one.name == listener)
         host, port = self.config.endpoints(self._ports)[first.name]
         if not host:
             host = "127.0.0.1" if first.host in ("", "0.0.0.0", "::") else first.host
@@ -177,7 +182,7 @@ class Broker:
             await self._serve(task_status)
         except BaseException as error:
             # After a bug nobody knows what the logs' memory is worth: the next start recovers.
-            expected = isinstance(error, BindError) or _is_cancellation(error)
+            expected = isinstance(error, BindError | SettingError) or _is_cancellation(error)
             stopped_cleanly = is_loaded and expected
             raise
         finally:

@@ -15,6 +15,7 @@ from zlib import crc32
 import trio
 
 from kafkalite.log.region import FileRegion
+from kafkalite.network.sockets import MakeContext
 from kafkalite.network.transport import Chunk, Transport, WaitingTransport
 from kafkalite.sim.traces import Trace
 
@@ -267,14 +268,18 @@ class HostNetwork:
         self.host = host
         self.is_dead = False
 
-    async def listen(self, host: str, port: int) -> SimAcceptor:
+    async def listen(self, host: str, port: int, *, tls: MakeContext | None = None) -> SimAcceptor:
         """Take a port of this host, whatever interface is asked for."""
         del host
+        assert tls is None
         await trio.lowlevel.checkpoint()
         return self.fabric.listen(self, port)
 
-    async def connect(self, host: str, port: int) -> SimTransport:
+    async def connect(
+        self, host: str, port: int, *, tls: MakeContext | None = None
+    ) -> SimTransport:
         """Return a connection; raises OSError if the host is there and nobody listens."""
+        assert tls is None
         return await self.fabric.connect(self, host, port)
 
 

@@ -11,6 +11,9 @@ API_KEY: Final = struct.Struct(">h")
 SMALL_BUFFER_SIZE: Final = 4 * 1024
 """What a connection begins with: thousands of idle clients should not cost 64 KiB each."""
 
+TLS_BEGINNINGS: Final = range(0x160301, 0x160304)
+"""First three bytes of a TLS handshake, by version; as a frame's size more than 350 MB."""
+
 BUFFER_SIZE: Final = 64 * 1024
 """What a busy connection receives into. A frame that does not fit is received into a buffer of its
 own, which is 2.5 times as fast for frames of 1 MiB as copying it together."""
@@ -117,6 +120,8 @@ class Framer:
             return None
         (size,) = SIZE_PREFIX.unpack_from(self._shared, self._start)
         if not 0 <= size <= self._max_frame_bytes:
+            if size >> 8 in TLS_BEGINNINGS:
+                raise MalformedMessage("a client that speaks TLS, where none is expected")
             limit = f"socket.request.max.bytes={self._max_frame_bytes}"
             raise MalformedMessage(f"frame of {size} bytes is not within 0 and {limit}")
         end: int = body + size

@@ -44,12 +44,21 @@ def test_the_listener_of_a_controller_is_left_out() -> None:
         (("PLAINTEXT://a:1", "PLAINTEXT://b:2"), "a name of its own"),
         (("PLAINTEXT://a:1", "OTHER://a:1"), "an address of its own"),
         (("UNKNOWN://a:1",), "has to give a protocol for UNKNOWN"),
-        (("SSL://a:1",), "SSL uses SSL, and only PLAINTEXT is supported"),
     ],
 )
 def test_what_cannot_be_listened_on_is_refused(addresses: tuple[str, ...], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         listeners(*addresses)
+
+
+def test_each_listener_has_the_protocol_that_the_map_gives() -> None:
+    parsed = parse_listeners(
+        ("SSL://a:1", "OTHER://a:2", "IN://a:3"),
+        protocol_map=f"{MAP},in:ssl",
+        controller_names=(),
+    )
+    assert [one.protocol for one in parsed] == ["SSL", "PLAINTEXT", "SSL"]
+    assert [one.is_encrypted for one in parsed] == [True, False, True]
 
 
 def test_two_listeners_may_ask_for_any_port() -> None:

@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from kafkalite.network.sockets import SocketSettings, TcpNetwork, _accept
+from kafkalite.network.transport import SocketTransport
 
 
 async def echo(transport):
@@ -52,7 +53,7 @@ async def test_nobody_answers_where_nobody_listens():
 async def test_client_that_is_gone_before_it_is_looked_at_is_no_trouble():
     """Not connected at all: it has no peer, as one whose peer has reset it."""
     served = []
-    await _accept(served.append, None, SimpleNamespace(socket=trio.socket.socket()))
+    await _accept(served.append, SocketTransport, SimpleNamespace(socket=trio.socket.socket()))
     assert served == []
 
 

@@ -41,7 +41,7 @@ class CountingNetwork(TcpNetwork):
     def __init__(self):
         self.connected = 0
 
-    async def connect(self, host, port):
+    async def connect(self, host, port, *, tls=None):
         self.connected += 1
         return await super().connect(host, port)
 
@@ -111,7 +111,7 @@ async def test_attempts_to_connect_are_spaced(cluster, autojump_clock):
     attempts = []
 
     class Nowhere:
-        async def connect(self, host, port):
+        async def connect(self, host, port, *, tls=None):
             attempts.append(trio.current_time())
             raise ConnectionRefusedError("so")
 
@@ -125,7 +125,7 @@ async def test_attempts_to_connect_are_spaced(cluster, autojump_clock):
 
 async def test_connecting_takes_no_longer_than_it_may(cluster, autojump_clock):
     class Blackhole:
-        async def connect(self, host, port):
+        async def connect(self, host, port, *, tls=None):
             await trio.sleep_forever()
 
     async with cluster.peers(Blackhole(), connect_timeout_ms=3_000) as peers:
@@ -187,7 +187,7 @@ async def test_broker_that_moves_while_it_is_connected_to_is_not_taken_for_the_o
     connecting, go_on = trio.Event(), trio.Event()
 
     class Slow(TcpNetwork):
-        async def connect(self, host, port):
+        async def connect(self, host, port, *, tls=None):
             connecting.set()
             await go_on.wait()
             return await super().connect(host, port)
