@@ -51,6 +51,7 @@ ONLY_IMPORTERS = {
     "construct": {"wire"},
     "pyspark": {"pipeline"},
     "threading": THREADED,
+    "xxhash": {"group/topic_hash"},
 }
 
 BANNED_CALLS = {("time", "time"), ("datetime", "now"), ("datetime", "utcnow")}

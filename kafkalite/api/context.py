@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
     from kafkalite.coordinator.runtime import CoordinatorRuntime
+    from kafkalite.group.metadata import GroupMetadata
     from kafkalite.isr.replicas import ReplicaManager
     from kafkalite.log.manager import LogManager
     from kafkalite.log.put_off import PutOff
@@ -30,6 +31,8 @@ class Services:
     metadata: "MetadataRunner"
     replicas: "ReplicaManager"
     groups: "CoordinatorRuntime"
+    group_metadata: "GroupMetadata"
+    """What the shards of groups read; told each image before they are."""
     transactions: "TransactionCoordinator"
     put_off: "PutOff"
     """Batches that have to come again before their successors may."""

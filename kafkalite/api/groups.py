@@ -24,7 +24,7 @@ from kafkalite.api.coordinated import (
 )
 from kafkalite.api.handler import Handler
 from kafkalite.group.classic.join import JoinGroup
-from kafkalite.group.shard import LeaveGroup
+from kafkalite.group.classic.part import LeaveGroup
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.heartbeat import HEARTBEAT, HeartbeatRequest, HeartbeatResponse
 from kafkalite.wire.messages.join_group import JOIN_GROUP, JoinGroupRequest, JoinGroupResponse

@@ -201,6 +201,17 @@ class CoordinatorRuntime:
             if event is not None:
                 self._tell(topic, event)
 
+    def on_topics_changed(self, names: Iterable[str]) -> None:
+        """Tell the shards that are ready of topics that were created, changed or deleted."""
+        changed = [*names]
+        for topic, kind in self._kinds.items():
+            event = kind.event_for_changed_topics(changed)
+            if event is None:
+                continue
+            for slot in [*self._slots[topic].values()]:
+                if slot.state is SlotState.ACTIVE:
+                    self._handle(slot, event)
+
     # --- Leadership -----------------------------------------------------------------------------
 
     def set_leaderships(

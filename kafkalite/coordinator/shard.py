@@ -135,6 +135,13 @@ class ShardKind(Protocol):
         """Return the event that tells a shard of deleted topics; None if shards do not care."""
         ...
 
+    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
+        """Return the event that tells a shard of topics created, changed or deleted, or None.
+
+        Only shards that are ready hear of it: who is loaded afterwards has to look for himself.
+        """
+        ...
+
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from kafkalite.coordinator.shard import StoredRecord
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.states import GroupState
+from kafkalite.group.kinds import Group, GroupKind
 from kafkalite.group.offsets import OffsetStore
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -15,12 +16,10 @@ from kafkalite.wire.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from kafkalite.wire.stored.group_metadata import GroupMetadataKey
 
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
-CLASSIC_TYPE = "classic"
 
-Groups = dict[str, ClassicGroup]
+Groups = dict[str, Group]
 
 
 @dataclass(slots=True)
@@ -39,13 +38,21 @@ class DeleteGroup:
 
 
 def describe_group(groups: Groups, group_id: str, api_version: int) -> DescribedGroup:
-    """Describe one group; metadata of its members only if it is STABLE."""
+    """Describe one classic group; metadata of its members only if it is STABLE.
+
+    Groups of other kinds are described by APIs of their own, and unknown here.
+    """
     group = groups.get(group_id)
-    if group is None:
+    if not isinstance(group, ClassicGroup):
         unknown = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if api_version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
+            is_there = group is not None
             unknown.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            unknown.error_message = f"Group {group_id} not found."
+            unknown.error_message = (
+                f"Group {group_id} is not a classic group."
+                if is_there
+                else f"Group {group_id} not found."
+            )
         return unknown
     protocol = (group.protocol_name or "") if group.state is GroupState.STABLE else ""
     return DescribedGroup(
@@ -72,17 +79,11 @@ def list_groups(groups: Groups, request: ListGroupsRequest) -> list[ListedGroup]
     """List groups by state (v4+) and type (v5+), both without regard to case."""
     states = {name.strip().lower() for name in request.states_filter}
     types = {name.strip().lower() for name in request.types_filter}
-    if types and CLASSIC_TYPE not in types:
-        return []
+    kinds = {kind for kind in GroupKind if not types or kind.value in types}
     return [
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=CLASSIC_TYPE,
-        )
+        group.listed()
         for group in groups.values()
-        if not states or group.state.value.lower() in states
+        if group.kind in kinds and (not states or group.state_name.lower() in states)
     ]
 
 
@@ -95,9 +96,8 @@ def delete_group(groups: Groups, offsets: OffsetStore, group_id: str) -> list[St
     group = groups.get(group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
-    if group.state is not GroupState.EMPTY:
-        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
-    return [*offsets.tombstones(group_id), group_tombstone(group_id)]
+    group.check_delete()
+    return [*offsets.tombstones(group_id), *group.tombstones()]
 
 
 def delete_offsets(
@@ -112,8 +112,7 @@ def delete_offsets(
     group = groups.get(request.group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id}")
-    if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
-        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"group {request.group_id} has members")
+    group.check_delete_offsets()
     records: list[StoredRecord] = []
     response = OffsetDeleteResponse(error_code=ErrorCode.NONE)
     for topic in request.topics:
@@ -132,8 +131,3 @@ def delete_offsets(
             )
         )
     return records, response
-
-
-def group_tombstone(group_id: str) -> StoredRecord:
-    """Return the record that removes a group."""
-    return StoredRecord(GroupMetadataKey(group=group_id), None)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from kafkalite.coordinator.shard import StoredRecord
-from kafkalite.group.classic.group import ClassicGroup, Member
-from kafkalite.group.classic.states import GroupState
+from kafkalite.group.kinds import ANY_PARTITION, Committer, Group, PartitionCheck
 from kafkalite.group.offsets import NO_EXPIRY
+from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -41,62 +41,67 @@ class CommitOffsetsInTransaction:
 
 
 def check_commit(
-    group: ClassicGroup | None, request: OffsetCommitRequest, api_version: int
-) -> Member | None:
-    """Return the member that commits; None for a client that assigns partitions itself.
+    group: Group | None, request: OffsetCommitRequest, api_version: int
+) -> PartitionCheck:
+    """Refuse a commit, or return what says of which partitions it may be.
 
     Raises:
-        KafkaError: rules 145 and 146.
+        KafkaError: rules 145 and 146, or what the group's kind has for it.
     """
-    generation = request.generation_id_or_member_epoch
+    epoch = request.generation_id_or_member_epoch
     if group is None:
-        if generation < 0:
-            return None
+        if epoch < 0:
+            return ANY_PARTITION
         code = (
             ErrorCode.GROUP_ID_NOT_FOUND
             if api_version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
             else ErrorCode.ILLEGAL_GENERATION
         )
         raise KafkaError(code, f"there is no group {request.group_id}")
-    if generation < 0 and group.state is GroupState.EMPTY:
-        return None
-    if generation < 0 and not request.member_id and request.group_instance_id is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            f"group {request.group_id} has members: only they may commit its offsets",
+    return group.check_commit(
+        Committer(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            epoch=epoch,
+            api_version=api_version,
         )
-    member = group.check_member(request.member_id, request.group_instance_id)
-    _check_generation(group, generation)
-    if group.state is GroupState.COMPLETING_REBALANCE:
-        raise KafkaError(
-            ErrorCode.REBALANCE_IN_PROGRESS,
-            f"group {request.group_id} has not assigned its partitions yet",
-        )
-    return member
+    )
 
 
-def check_transactional_commit(group: ClassicGroup | None, request: TxnOffsetCommitRequest) -> None:
+def check_transactional_commit(
+    group: Group | None, request: TxnOffsetCommitRequest
+) -> PartitionCheck:
     """Check the member where the request names one (v3+, KIP-447); the state does not matter.
 
     Raises:
         KafkaError: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (rule 119).
     """
-    generation = request.generation_id
+    epoch = request.generation_id
     if group is None:
-        if generation >= 0:
+        if epoch >= 0:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id}")
-        return
-    if generation < 0 and group.state is GroupState.EMPTY:
-        return
-    if generation >= 0 or request.member_id or request.group_instance_id is not None:
-        group.check_member(request.member_id, request.group_instance_id)
-        _check_generation(group, generation)
+        return ANY_PARTITION
+    return group.check_commit(
+        Committer(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            epoch=epoch,
+            api_version=FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND,
+            in_transaction=True,
+        )
+    )
 
 
 def commit(
-    request: OffsetCommitRequest, *, now_wall_ms: int, metadata_max: int
+    request: OffsetCommitRequest, *, check: PartitionCheck, now_wall_ms: int, metadata_max: int
 ) -> tuple[list[StoredRecord], OffsetCommitResponse]:
-    """Return the records of a commit and its answer; too long metadata fails its partition only."""
+    """Return the records of a commit and its answer; too long metadata fails its partition only.
+
+    Raises:
+        KafkaError: `check` refused a partition, and with it the commit.
+    """
     retention_ms = request.retention_time_ms
     expiry_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION_MS else now_wall_ms + retention_ms
     group_id = request.group_id
@@ -108,6 +113,7 @@ def commit(
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             index = partition.partition_index
+            check(name, topic.topic_id, index)
             if len(metadata) > metadata_max:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
@@ -119,6 +125,7 @@ def commit(
                     metadata=metadata,
                     commit_timestamp=now_wall_ms,
                     expire_timestamp=expiry_ms,
+                    topic_id=topic.topic_id,
                 )
                 records.append(StoredRecord(key, value))
             answers.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
@@ -129,9 +136,13 @@ def commit(
 
 
 def commit_in_transaction(
-    request: TxnOffsetCommitRequest, *, now_wall_ms: int, metadata_max: int
+    request: TxnOffsetCommitRequest, *, check: PartitionCheck, now_wall_ms: int, metadata_max: int
 ) -> tuple[list[StoredRecord], TxnOffsetCommitResponse]:
-    """Return the records of a transactional commit and its answer."""
+    """Return the records of a transactional commit and its answer.
+
+    Raises:
+        KafkaError: `check` refused a partition, and with it the commit.
+    """
     records = []
     response = TxnOffsetCommitResponse()
     for topic in request.topics:
@@ -140,6 +151,7 @@ def commit_in_transaction(
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             index = partition.partition_index
+            check(topic.name, ZERO_UUID, index)
             code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             if len(metadata) <= metadata_max:
                 code = ErrorCode.NONE
@@ -155,12 +167,3 @@ def commit_in_transaction(
                 TxnOffsetCommitResponsePartition(partition_index=index, error_code=code)
             )
     return records, response
-
-
-def _check_generation(group: ClassicGroup, generation: int) -> None:
-    if generation != group.generation:
-        raise KafkaError(
-            ErrorCode.ILLEGAL_GENERATION,
-            f"group {group.group_id} is at generation {group.generation}, the commit at "
-            f"{generation}",
-        )

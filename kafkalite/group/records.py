@@ -1,73 +1,108 @@
 """Between a group shard's records and the bytes in `__consumer_offsets` (rule 156).
 
-Written in the versions that Kafka 2.3 and later write and read; read in all.
+Written in the versions that Kafka 4.3 reads; read in all. A key is known by its type, the int16
+that it begins with; `RECORD_TYPES` is the list of them.
 """
 
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from kafkalite.coordinator.shard import StoredRecord
 from kafkalite.group.offsets import NO_EXPIRY
+from kafkalite.types import ZERO_UUID
+from kafkalite.wire.codec import Codec
 from kafkalite.wire.errors import MalformedMessage
-from kafkalite.wire.stored.group_metadata import (
-    GROUP_METADATA_KEY,
-    GROUP_METADATA_VALUE,
-    GroupMetadataKey,
-    GroupMetadataValue,
-)
+from kafkalite.wire.stored import consumer_group
+from kafkalite.wire.stored.group_metadata import GROUP_METADATA_KEY, GROUP_METADATA_VALUE
 from kafkalite.wire.stored.offset_commit import (
     OFFSET_COMMIT_KEY,
     OFFSET_COMMIT_VALUE,
-    OffsetCommitKey,
     OffsetCommitValue,
 )
 
-OFFSET_KEY_TYPE_MAX = 1
-"""Record keys 0 and 1 are offsets; 0 is what brokers before 0.9 wrote."""
-GROUP_KEY_TYPE = 2
 OFFSET_VALUE_VERSION = 3
 OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
 """The only one that has a field for a client's own retention (OffsetCommit v2-4)."""
+OFFSET_VALUE_VERSION_WITH_TOPIC_ID = 4
 GROUP_VALUE_VERSION = 3
 
 _TYPE = struct.Struct(">h")
 
 
+@dataclass(slots=True, frozen=True)
+class RecordType:
+    """One kind of record: its key's type number, how key and value are coded.
+
+    Attributes:
+        number: that is written; types that are only read have rows of their own.
+        value_version: of the value, or what tells it from the value.
+    """
+
+    number: int
+    key: Codec[Any]
+    value: Codec[Any]
+    value_version: int | Callable[[Any], int] = 0
+
+
+def _offset_version(value: OffsetCommitValue) -> int:
+    if value.topic_id != ZERO_UUID:
+        return OFFSET_VALUE_VERSION_WITH_TOPIC_ID
+    has_expiry = value.expire_timestamp != NO_EXPIRY
+    return OFFSET_VALUE_VERSION_WITH_EXPIRY if has_expiry else OFFSET_VALUE_VERSION
+
+
+RECORD_TYPES: tuple[RecordType, ...] = (
+    # 0 is what brokers before 0.9 wrote; of two rows with one key the later is written.
+    RecordType(0, OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE, _offset_version),
+    RecordType(1, OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE, _offset_version),
+    RecordType(2, GROUP_METADATA_KEY, GROUP_METADATA_VALUE, GROUP_VALUE_VERSION),
+    # Consumer groups: 3 to 8 and 16.
+    RecordType(3, consumer_group.METADATA_KEY, consumer_group.METADATA_VALUE),
+    RecordType(4, consumer_group.PARTITION_METADATA_KEY, consumer_group.PARTITION_METADATA_VALUE),
+    RecordType(5, consumer_group.MEMBER_KEY, consumer_group.MEMBER_VALUE),
+    RecordType(6, consumer_group.TARGET_METADATA_KEY, consumer_group.TARGET_METADATA_VALUE),
+    RecordType(7, consumer_group.TARGET_MEMBER_KEY, consumer_group.TARGET_MEMBER_VALUE),
+    RecordType(8, consumer_group.CURRENT_KEY, consumer_group.CURRENT_VALUE),
+    RecordType(16, consumer_group.PATTERN_KEY, consumer_group.PATTERN_VALUE),
+    # Share groups: 10 to 15.
+    # Streams groups: 17 and 19 to 23.
+)
+
+
 class GroupRecordCodec:
-    """Kafka's record format of `__consumer_offsets`, for classic groups."""
+    """Kafka's record format of `__consumer_offsets`."""
+
+    def __init__(self, types: tuple[RecordType, ...] = RECORD_TYPES) -> None:
+        self._by_number = {each.number: each for each in types}
+        self._by_key = {each.key.record: each for each in types}
 
     def encode(self, record: StoredRecord) -> tuple[bytes, bytes | None]:
         """Return key and value."""
-        key, value = record.key, record.value
-        if isinstance(key, OffsetCommitKey):
-            encoded = OFFSET_COMMIT_KEY.encode_versioned(OFFSET_KEY_TYPE_MAX, key)
-            if value is None:
-                return encoded, None
-            assert isinstance(value, OffsetCommitValue)
-            has_expiry = value.expire_timestamp != NO_EXPIRY
-            version = OFFSET_VALUE_VERSION_WITH_EXPIRY if has_expiry else OFFSET_VALUE_VERSION
-            return encoded, OFFSET_COMMIT_VALUE.encode_versioned(version, value)
-        assert isinstance(key, GroupMetadataKey)
-        encoded = GROUP_METADATA_KEY.encode_versioned(GROUP_KEY_TYPE, key)
+        kind = self._by_key[type(record.key)]
+        key = kind.key.encode_versioned(kind.number, record.key)
+        value = record.value
         if value is None:
-            return encoded, None
-        assert isinstance(value, GroupMetadataValue)
-        return encoded, GROUP_METADATA_VALUE.encode_versioned(GROUP_VALUE_VERSION, value)
+            return key, None
+        assert isinstance(value, kind.value.record)
+        version = kind.value_version
+        number = version if isinstance(version, int) else version(value)
+        return key, kind.value.encode_versioned(number, value)
 
     def decode(self, key: bytes, value: bytes | None) -> StoredRecord | None:
-        """Return the record; None for a kind that is not known here (KIP-848 and later).
+        """Return the record; None for a kind that is not known here.
 
         Raises:
             MalformedMessage: a known kind with bytes that are no such record.
         """
         if len(key) < _TYPE.size:
             raise MalformedMessage(f"record key of {len(key)} bytes has no type")
-        (key_type,) = _TYPE.unpack_from(key)
-        if 0 <= key_type <= OFFSET_KEY_TYPE_MAX:
-            _, offset_key = OFFSET_COMMIT_KEY.decode_versioned(key)
-            offset_value = None if value is None else OFFSET_COMMIT_VALUE.decode_versioned(value)[1]
-            return StoredRecord(offset_key, offset_value)
-        if key_type == GROUP_KEY_TYPE:
-            _, group_key = GROUP_METADATA_KEY.decode_versioned(key)
-            group_value = None if value is None else GROUP_METADATA_VALUE.decode_versioned(value)[1]
-            return StoredRecord(group_key, group_value)
-        return None
+        (number,) = _TYPE.unpack_from(key)
+        kind = self._by_number.get(number)
+        if kind is None:
+            return None
+        _, decoded = kind.key.decode_versioned(key)
+        return StoredRecord(
+            decoded, None if value is None else kind.value.decode_versioned(value)[1]
+        )

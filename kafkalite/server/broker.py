@@ -267,6 +267,7 @@ class Broker:
         metadata.subscribe(self._on_changes)
         services.replicas.on_taken_up = lambda topics: self._lead(metadata.image, topics)
         self._image = metadata.image
+        services.group_metadata.update(metadata.image)
         self._lead(metadata.image, INTERNAL_TOPICS)
         nursery.start_soon(services.logs.housekeeping)
         await nursery.start(services.groups.run)
@@ -326,8 +327,14 @@ class Broker:
 
     def _on_changes(self, changes: "Sequence[Change]", image: "Image") -> None:
         """Pass a commit on: logs first, then the coordinators that write to them."""
-        self.services.replicas.on_changes(changes, image)
-        self._lead(image, _topics_touched(changes))
+        services = self.services
+        touched = _topics_touched(changes)
+        is_new = any(isinstance(change, ImageReplaced) for change in changes)
+        reshaped = services.group_metadata.update(image, None if is_new else touched)
+        services.replicas.on_changes(changes, image)
+        self._lead(image, touched)
+        if reshaped:
+            services.groups.on_topics_changed(reshaped)
         before, self._image = self._image, image
         if any(isinstance(change, ConfigsChanged | ImageReplaced) for change in changes):
             self.services.logs.settings = composition.housekeeping_settings(self.services.config)

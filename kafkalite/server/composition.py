@@ -10,6 +10,7 @@ from uuid import UUID
 from kafkalite.api.context import Services
 from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.settings import group_settings
 from kafkalite.group.shard import GroupShards
 from kafkalite.isr.replicas import ReplicaManager
@@ -135,8 +136,12 @@ def services(
         state = metadata.image.partition(*topic_partition)
         return None if state is None or state.leader < 0 else state.leader
 
+    group_metadata = GroupMetadata(metadata.image)
     groups = CoordinatorRuntime(
-        [GroupShards(group_settings(config)), TransactionShards(transaction_settings(config))],
+        [
+            GroupShards(group_settings(config), group_metadata),
+            TransactionShards(transaction_settings(config)),
+        ],
         clock,
         write_timeout_ms=config.int("offsets.commit.timeout.ms"),
         perform=lambda effect: transactions.perform(effect),
@@ -160,6 +165,7 @@ def services(
         metadata=metadata,
         replicas=replicas,
         groups=groups,
+        group_metadata=group_metadata,
         transactions=transactions,
         put_off=put_off,
         fetch_sessions=FetchSessions(

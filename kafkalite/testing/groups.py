@@ -4,24 +4,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kafkalite.client.groups import read_assignment
+from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.states import GroupState
 from kafkalite.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkalite.group.classic.group import ClassicGroup
     from kafkalite.group.shard import GroupShard
     from kafkalite.testing.journal import Journal
 
 
 def is_stable(shard: "GroupShard", group_id: str) -> bool:
     """Whether the group has members, and each has been told its assignment."""
-    group = shard.groups.get(group_id)
-    return group is not None and _is_settled(group)
+    return _settled(shard, group_id) is not None
 
 
 def has_assigned(shard: "GroupShard", group_id: str, member_count: int) -> bool:
     """Whether the group is stable with exactly so many members."""
-    return is_stable(shard, group_id) and len(shard.groups[group_id].members) == member_count
+    group = _settled(shard, group_id)
+    return group is not None and len(group.members) == member_count
 
 
 def is_reading(shard: "GroupShard", group_id: str, member_count: int, journal: "Journal") -> bool:
@@ -30,9 +30,9 @@ def is_reading(shard: "GroupShard", group_id: str, member_count: int, journal: "
     A partition with a committed offset needs no look: whatever is written will be read from there.
     Members that are no consumers (Kafka Connect) need only have their assignment.
     """
-    if not has_assigned(shard, group_id, member_count):
+    group = _settled(shard, group_id)
+    if group is None or len(group.members) != member_count:
         return False
-    group = shard.groups[group_id]
     if not group.uses_consumer_protocol:
         return True
     return all(
@@ -69,6 +69,8 @@ def describe_group(shard: "GroupShard", group_id: str) -> str:
     group = shard.groups.get(group_id)
     if group is None:
         return f"group {group_id!r} does not exist"
+    if not isinstance(group, ClassicGroup):
+        return f"group {group_id!r} is {group.state_name}; committed: {committed or 'nothing'}"
     members = ", ".join(
         f"{member.client_id} ({', '.join(map(str, read_assignment(member.assignment)))})"
         for member in group.members.values()
@@ -79,5 +81,8 @@ def describe_group(shard: "GroupShard", group_id: str) -> str:
     )
 
 
-def _is_settled(group: "ClassicGroup") -> bool:
-    return group.state is GroupState.STABLE and bool(group.members) and not group.pending_syncs
+def _settled(shard: "GroupShard", group_id: str) -> ClassicGroup | None:
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ClassicGroup) or group.state is not GroupState.STABLE:
+        return None
+    return group if group.members and not group.pending_syncs else None

@@ -345,6 +345,11 @@ class TransactionShards:
         del connection_id
         return None
 
+    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
+        """Return None: transactions do not care how topics are cut."""
+        del topics
+        return None
+
     def event_for_deleted_topics(self, topics: Iterable[str]) -> object | None:
         """Return None: partitions that are gone are left out when the markers are written."""
         del topics

@@ -117,7 +117,7 @@ class _DecodeWriter(SourceWriter):
             self.run.append(("b", present))
             self.flush(indent)
             inner = self.name("x")
-            self.line(indent, f"if {present} < 0: {target} = None")
+            self.line(indent, f"if {present} <= {leaf.null}: {target} = None")
             self.line(indent, "else:")
             self.structure(leaf.struct, indent + 1, inner)
             self.line(indent + 1, f"{target} = {inner}")

@@ -25,7 +25,7 @@ Encode = Callable[[Any], list[Chunk]]
 JOIN_SIZE_MAX: Final = 16 * 1024
 """Records below this are copied into their neighbours: one chunk less costs more than 16 KiB."""
 
-_NULL_STRUCT: Final = b"\xff"
+_NULL_STRUCT: Final = {-1: b"\xff", 0: b"\0"}
 _VARINTS: Final = [unsigned_varint(value) for value in range(128)]
 
 
@@ -109,7 +109,7 @@ class _EncodeWriter(SourceWriter):
             self.flush(indent)
             inner = self.name("x")
             self.line(indent, f"{inner} = {source}")
-            self.line(indent, f"if {inner} is None: w({_NULL_STRUCT!r})")
+            self.line(indent, f"if {inner} is None: w({_NULL_STRUCT[leaf.null]!r})")
             self.line(indent, "else:")
             self.run.append(("b", "1"))
             self.structure(leaf.struct, indent + 1, inner)
@@ -230,7 +230,7 @@ class _EncodeWriter(SourceWriter):
         if default is None:
             return f"{value} is not None"
         if isinstance(default, list):
-            return value
+            return f"{value} != []"  # null, where it is allowed, is not the default
         if isinstance(default, bool | int | str | bytes):
             return f"{value} != {default!r}"
         bound = self.bind("default", default)

@@ -243,18 +243,22 @@ class ArrayLeaf(_Sized):
 
 
 class NullableStruct(Construct):  # type: ignore[misc]
-    """A Struct after one byte that says whether it is there: 1, or -1 for null (rule 14)."""
+    """A Struct after one byte that says whether it is there: 1, or `null` (rule 14).
 
-    def __init__(self, struct: Construct) -> None:
+    Null is -1, but in a tag section 0.
+    """
+
+    def __init__(self, struct: Construct, *, null: int = -1) -> None:
         super().__init__()
         self.struct = struct
+        self.null = null
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        present = Int8sb._parse(stream, context, path) >= 0
+        present = Int8sb._parse(stream, context, path) > self.null
         return self.struct._parse(stream, context, path) if present else None
 
     def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
-        Int8sb._build(-1 if obj is None else 1, stream, context, path)
+        Int8sb._build(self.null if obj is None else 1, stream, context, path)
         if obj is not None:
             self.struct._build(obj, stream, context, path)
         return obj

@@ -300,7 +300,10 @@ def _struct_at(record: type[Structure], version: int, *, flexible: bool) -> Stru
         if not field.exists_at(version):
             continue
         is_nullable = field.is_nullable_at(version)
-        member = field.name / _leaf_at(field.shape, version, flexible, is_nullable)
+        leaf = _leaf_at(field.shape, version, flexible, is_nullable)
+        if field.tag is not None and isinstance(leaf, NullableStruct):
+            leaf = NullableStruct(leaf.struct, null=0)
+        member = field.name / leaf
         if field.tag is None:
             members.append(member)
         else:

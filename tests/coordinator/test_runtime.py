@@ -651,6 +651,17 @@ class TestTold:
         setup.runtime.on_topics_deleted(["a"])
         assert setup.shard().told == []
 
+    def test_shards_that_are_ready_are_told_of_changed_topics(self, setup):
+        setup.runtime._slots[TOPIC][1].close()
+        setup.runtime.on_topics_changed(["a"])
+        told = [setup.runtime._slots[TOPIC][index].core.told for index in range(3)]
+        assert told == [["changed a"], [], ["changed a"]]
+
+    def test_shards_that_do_not_care_are_not_told_of_changed_topics(self):
+        setup = Setup(kind=ToyKind(told=None)).lead()
+        setup.runtime.on_topics_changed(["a"])
+        assert setup.shard().told == []
+
     def test_refused_write_is_not_the_tellers_concern(self, setup):
         setup.partitions[0].refusal = ErrorCode.NOT_ENOUGH_REPLICAS
         setup.runtime.on_disconnect(5)

@@ -80,6 +80,10 @@ class ToyShard:
         self.told.append(what)
         return Result([StoredRecord("gone", str(what))], [(ticket, None)])
 
+    def do_notice(self, ticket, now, what):
+        self.told.append(what)
+        return Result(replies=[(ticket, None)])
+
     def do_silence(self, ticket, now, what):
         self.told.append(what)
         return NOTHING
@@ -119,6 +123,9 @@ class ToyKind:
 
     def event_for_disconnect(self, connection_id):
         return (self.told, connection_id) if self.told else None
+
+    def event_for_changed_topics(self, topics):
+        return ("notice", f"changed {','.join(topics)}") if self.told else None
 
     def event_for_deleted_topics(self, topics):
         return (self.told, ",".join(topics)) if self.told else None

@@ -10,15 +10,14 @@ from kafkalite.coordinator.records import decode_batch, encode_batches
 from kafkalite.coordinator.shard import Now, Ticket
 from kafkalite.group.admin import DeleteGroup, DescribeGroup
 from kafkalite.group.classic.join import JoinGroup
+from kafkalite.group.classic.part import ConnectionClosed, LeaveGroup
 from kafkalite.group.classic.states import GroupState
 from kafkalite.group.commit import CommitOffsets, CommitOffsetsInTransaction
 from kafkalite.group.records import GroupRecordCodec
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import (
-    ConnectionClosed,
     FetchOffsets,
     GroupShard,
-    LeaveGroup,
     TopicsDeleted,
 )
 from kafkalite.wire.errors import ErrorCode, KafkaError

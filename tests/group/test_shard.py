@@ -1,12 +1,23 @@
 """Loading, replay and time of a whole shard."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from kafkalite.coordinator.shard import NOTHING, Now
+from kafkalite.group.classic import part
+from kafkalite.group.classic.group import ClassicGroup
+from kafkalite.group.classic.join import JoinGroup
+from kafkalite.group.classic.part import ConnectionClosed, LeaveGroup
 from kafkalite.group.classic.states import GroupState
+from kafkalite.group.kinds import GroupKind, Part
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.shard import ConnectionClosed, GroupShard, GroupShards, TopicsDeleted
-from kafkalite.wire.errors import ErrorCode
+from kafkalite.group.shard import GroupShard, GroupShards, TopicsChanged, TopicsDeleted
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.heartbeat import HeartbeatRequest
+from kafkalite.wire.messages.join_group import JoinGroupRequest
+from kafkalite.wire.messages.leave_group import LeaveGroupRequest
+from kafkalite.wire.messages.sync_group import SyncGroupRequest
 from tests.group.harness import SECOND, SESSION_MS, Client, GroupHarness
 
 
@@ -97,6 +108,10 @@ class TestKind:
         assert event == TopicsDeleted(frozenset({"a", "b"}))
         assert len({event, TopicsDeleted(frozenset({"b", "a"}))}) == 1, "kept once, if missed"
 
+    def test_changed_topics_are_told(self):
+        event = GroupShards(GroupSettings()).event_for_changed_topics(["a", "b"])
+        assert event == TopicsChanged(frozenset({"a", "b"}))
+
     def test_a_new_shard_is_empty(self):
         shards = GroupShards(GroupSettings())
         shard = shards.new_shard(3)
@@ -113,3 +128,48 @@ def test_tombstone_of_a_group_that_is_not_there_is_nothing(harness):
         for record in decode_batch(batch, harness.codec):
             harness.shard.replay(record)
     assert harness.group is None
+
+
+class OtherGroup(ClassicGroup):
+    kind = GroupKind.STREAMS
+
+
+class TestOtherKinds:
+    """A group of a kind that has no classic protocol."""
+
+    @pytest.fixture
+    def harness(self, monkeypatch):
+        harness = GroupHarness()
+        monkeypatch.setattr(part, "ClassicGroup", SimpleNamespace)
+        nothing = Part(
+            kind=GroupKind.STREAMS, handlers={}, replays={}, on_timer=None, on_loaded=None
+        )
+        harness.shard._parts[GroupKind.STREAMS] = nothing
+        harness.shard.groups["g"] = OtherGroup("g")
+        return harness
+
+    def test_classic_members_may_not_join(self, harness):
+        event = JoinGroup(JoinGroupRequest(group_id="g"), 9, "c", "/h", "id")
+        with pytest.raises(KafkaError) as refused:
+            harness.shard.handle(event, 1, harness.now)
+        assert refused.value.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            SyncGroupRequest(group_id="g"),
+            HeartbeatRequest(group_id="g"),
+            LeaveGroup(LeaveGroupRequest(group_id="g"), 5),
+        ],
+        ids=lambda event: type(event).__name__,
+    )
+    def test_there_are_no_classic_members(self, harness, event):
+        with pytest.raises(KafkaError) as refused:
+            harness.shard.handle(event, 1, harness.now)
+        assert refused.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+
+    def test_types_are_listed(self, harness):
+        assert [g.group_type for g in harness.list_groups()] == ["streams"]
+        assert len(harness.list_groups(types=["Streams", "nonsense"])) == 1
+        assert harness.list_groups(types=["classic"]) == []
+        assert harness.list_groups(types=["nonsense"]) == []

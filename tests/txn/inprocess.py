@@ -30,6 +30,7 @@ from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.api.handler import Pending
 from kafkalite.config import load_config
 from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import GroupShards
 from kafkalite.isr.partition import Partition
@@ -173,6 +174,7 @@ class InProcessBroker:
             metadata=self.metadata,
             replicas=self.replicas,
             groups=self.runtime,
+            group_metadata=GroupMetadata(),
             transactions=self.transactions,
             put_off=self.put_off,
             fetch_sessions=FetchSessions(max_sessions=10, first_id=1),

@@ -27,7 +27,7 @@ from kafkalite.wire.primitives import (
     Uuid,
 )
 from kafkalite.wire.schema import TAGGED_FIELDS, ArrayOf
-from tests.wire import between_brokers, share_messages, streams_messages
+from tests.wire import between_brokers, consumer_messages, share_messages, streams_messages
 from tests.wire.samples import CODECS, name_of
 
 pytest.importorskip("kafka")
@@ -45,6 +45,7 @@ TEXT = {"string": StringLeaf, "bytes": BytesLeaf, "records": RecordsLeaf}
 JSON = {}
 DEFINITIONS = {
     **between_brokers.DEFINITIONS,
+    **consumer_messages.DEFINITIONS,
     **share_messages.DEFINITIONS,
     **streams_messages.DEFINITIONS,
 }

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from kafkalite.types import ZERO_UUID
-from tests.wire import between_brokers, share_messages, streams_messages
+from tests.wire import between_brokers, consumer_messages, share_messages, streams_messages
 from tests.wire.samples import CODECS, name_of, sample
 
 kafka_messages = pytest.importorskip("kafka.protocol.api_message")
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:D
 SEEDS = 6
 DEFINITIONS = {
     **between_brokers.DEFINITIONS,
+    **consumer_messages.DEFINITIONS,
     **share_messages.DEFINITIONS,
     **streams_messages.DEFINITIONS,
 }

@@ -8,11 +8,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kafkalite.coordinator.shard import StoredRecord
 from kafkalite.group.classic.states import LEGAL_PREDECESSORS, GroupState
 from kafkalite.group.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kafkalite.group.kinds import ANY_PARTITION, Committer, GroupKind, PartitionCheck
+from kafkalite.group.offsets import CommittedOffset
+from kafkalite.group.step import TimerKey, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponseMember
-from kafkalite.wire.stored.group_metadata import GroupMetadataValue, MemberMetadata
+from kafkalite.wire.messages.list_groups import ListedGroup
+from kafkalite.wire.stored.group_metadata import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+)
 
 if TYPE_CHECKING:
     from kafkalite.coordinator.shard import Ticket
@@ -107,6 +116,115 @@ class ClassicGroup:
         self.initial_delay_ms = 0
         self.initial_remaining_ms = 0
         self._supported: dict[str, int] = {}
+
+    # --- What is asked of groups of every kind --------------------------------------------------
+
+    @property
+    def kind(self) -> GroupKind:
+        """What kind of group it is."""
+        return GroupKind.CLASSIC
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return self.state is GroupState.EMPTY
+
+    @property
+    def state_name(self) -> str:
+        """Its state as ListGroups shows it."""
+        return self.state.value
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether it goes when it is empty and nothing is committed: not if somebody is to join."""
+        return not self.pending_joins
+
+    def listed(self) -> ListedGroup:
+        """Return its line in ListGroups."""
+        return ListedGroup(
+            group_id=self.group_id,
+            protocol_type=self.protocol_type or "",
+            group_state=self.state_name,
+            group_type=self.kind.value,
+        )
+
+    def check_commit(self, committer: Committer) -> PartitionCheck:
+        """Refuse a commit by rules 145 and 146, in a transaction by rule 119.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+                REBALANCE_IN_PROGRESS.
+        """
+        says_nothing = not committer.member_id and committer.group_instance_id is None
+        if committer.epoch < 0 and self.state is GroupState.EMPTY:
+            return ANY_PARTITION
+        if committer.epoch < 0 and says_nothing:
+            if committer.in_transaction:
+                return ANY_PARTITION
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"group {self.group_id} has members: only they may commit its offsets",
+            )
+        self.check_member(committer.member_id, committer.group_instance_id)
+        if committer.epoch != self.generation:
+            raise KafkaError(
+                ErrorCode.ILLEGAL_GENERATION,
+                f"group {self.group_id} is at generation {self.generation}, the commit at "
+                f"{committer.epoch}",
+            )
+        if self.state is GroupState.COMPLETING_REBALANCE and not committer.in_transaction:
+            raise KafkaError(
+                ErrorCode.REBALANCE_IN_PROGRESS,
+                f"group {self.group_id} has not assigned its partitions yet",
+            )
+        return ANY_PARTITION
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Let everybody fetch: members of classic groups do not say who they are."""
+
+    def check_delete(self) -> None:
+        """Refuse to delete a group with members.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP.
+        """
+        if self.state is not GroupState.EMPTY:
+            raise self._has_members()
+
+    def check_delete_offsets(self) -> None:
+        """Refuse to delete offsets of members that do not say what they use.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP.
+        """
+        if self.state is not GroupState.EMPTY and not self.uses_consumer_protocol:
+            raise self._has_members()
+
+    def retention_start(self, committed: CommittedOffset) -> int | None:
+        """Return the wall time from which retention counts; None while it does not (rule 151)."""
+        if self.protocol_type is None:
+            return committed.commit_timestamp_ms  # a client that assigns partitions itself
+        if self.state is GroupState.EMPTY:
+            # Since the last member left; records before v2 do not say when that was.
+            since_ms = self.state_timestamp_ms
+            return committed.commit_timestamp_ms if since_ms == NO_TIMESTAMP else since_ms
+        if self.state is GroupState.STABLE and self.subscribed_topics is not None:
+            return committed.commit_timestamp_ms  # of a topic that the group has stopped reading
+        return None
+
+    def tombstones(self) -> list[StoredRecord]:
+        """Return the record that removes the group."""
+        return [StoredRecord(GroupMetadataKey(group=self.group_id), None)]
+
+    def timers(self) -> Iterable[TimerKey]:
+        """Return the keys of all timers that it may have."""
+        for member_id in (*self.members, *self.pending_joins):
+            yield (TimerKind.SESSION, self.group_id, member_id)
+        yield (TimerKind.JOIN, self.group_id, "")
+        yield (TimerKind.SYNC, self.group_id, "")
+
+    def on_topics_changed(self) -> None:
+        """Do nothing: members look for themselves."""
 
     # --- What others ask ------------------------------------------------------------------------
 
@@ -360,6 +478,9 @@ class ClassicGroup:
                 self._supported[name] = count
             else:
                 del self._supported[name]
+
+    def _has_members(self) -> KafkaError:
+        return KafkaError(ErrorCode.NON_EMPTY_GROUP, f"group {self.group_id} has members")
 
     def _unknown(self, member_id: str) -> KafkaError:
         return KafkaError(

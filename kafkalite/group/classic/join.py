@@ -17,8 +17,9 @@ from kafkalite.group.classic.rebalance import (
     reset_session,
 )
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.classic.step import NEW_MEMBER_JOIN_TIMEOUT_MS, Step, TimerKind
+from kafkalite.group.classic.step import NEW_MEMBER_JOIN_TIMEOUT_MS, store
 from kafkalite.group.settings import GroupSettings
+from kafkalite.group.step import Step, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkalite.wire.messages.sync_group import SyncGroupResponse
@@ -238,7 +239,7 @@ def _join_static(
             # Named as follower it will not compute an assignment that nobody waits for.
             answer.leader = old_leader_id or ""
             answer.members = []
-        step.store(group)
+        store(step, group)
         step.reply(ticket, answer)
         return
     group.join_tickets[member.member_id] = ticket

@@ -7,7 +7,7 @@ from kafkalite.group.classic.rebalance import (
     remove_member,
 )
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.classic.step import Step, TimerKind
+from kafkalite.group.step import Step, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.leave_group import (
     LeaveGroupRequest,

@@ -6,7 +6,8 @@ leaves the group in a state whose timer is set, so that no parked ticket waits f
 
 from kafkalite.group.classic.group import ClassicGroup, Member
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.classic.step import Step, TimerKind
+from kafkalite.group.classic.step import store_empty
+from kafkalite.group.step import Step, TimerKind
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.join_group import JoinGroupResponse
 from kafkalite.wire.messages.sync_group import SyncGroupResponse
@@ -91,7 +92,7 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
         group.remove(member_id)
         step.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
     if not group.members:
-        step.store_empty(group)
+        store_empty(step, group)
         # Of no use once the record is replayed; if the log refuses it, it is tried again.
         step.schedule((TimerKind.JOIN, group.group_id, ""), EMPTY_RETRY_MS)
         return

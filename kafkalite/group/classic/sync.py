@@ -4,7 +4,8 @@ from kafkalite.coordinator.shard import Ticket
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.rebalance import reset_session
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.classic.step import Step
+from kafkalite.group.classic.step import store
+from kafkalite.group.step import Step
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -51,7 +52,7 @@ def sync(step: Step, group: ClassicGroup, request: SyncGroupRequest, ticket: Tic
 def _hand_out(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
     """Store the leader's assignment and give everybody theirs; b"" for whom it left out."""
     assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}
-    step.store(group, assignments=assignments)
+    store(step, group, assignments=assignments)
     for member in group.members.values():
         ticket = group.sync_tickets.pop(member.member_id, None)
         if ticket is not None:

@@ -8,6 +8,8 @@ from kafkalite.wire.messages.alter_partition import ALTER_PARTITION
 from kafkalite.wire.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
 from kafkalite.wire.messages.alter_share_group_offsets import ALTER_SHARE_GROUP_OFFSETS
 from kafkalite.wire.messages.api_versions import API_VERSIONS
+from kafkalite.wire.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
+from kafkalite.wire.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from kafkalite.wire.messages.controlled_shutdown import CONTROLLED_SHUTDOWN
 from kafkalite.wire.messages.create_partitions import CREATE_PARTITIONS
 from kafkalite.wire.messages.create_topics import CREATE_TOPICS
@@ -70,6 +72,8 @@ APIS = {
         ALTER_PARTITION_REASSIGNMENTS,
         ALTER_SHARE_GROUP_OFFSETS,
         API_VERSIONS,
+        CONSUMER_GROUP_DESCRIBE,
+        CONSUMER_GROUP_HEARTBEAT,
         CONTROLLED_SHUTDOWN,
         CREATE_PARTITIONS,
         CREATE_TOPICS,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kafkalite.group.classic.part import LeaveGroup
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.shard import LeaveGroup
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.group.harness import REBALANCE_MS, SECOND, SESSION_MS, Client, GroupHarness

@@ -1,0 +1,1 @@
+"""Server-side assignors, with Kafka's results for the same input. Pure."""

@@ -1,0 +1,198 @@
+"""Classic groups in a shard: JoinGroup, SyncGroup, Heartbeat, LeaveGroup and the record of type 2.
+
+A group of another kind makes of these requests what its own part says (`Part.classic_protocol`).
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafkalite.coordinator.shard import Now, Result, StoredRecord, Ticket
+from kafkalite.group.classic.group import ClassicGroup
+from kafkalite.group.classic.join import JoinGroup, check_session_timeout, join
+from kafkalite.group.classic.membership import leave, on_disconnect, on_session_timer
+from kafkalite.group.classic.rebalance import (
+    on_join_timer,
+    on_sync_timer,
+    prepare_rebalance,
+    reset_session,
+)
+from kafkalite.group.classic.states import GroupState
+from kafkalite.group.classic.sync import sync
+from kafkalite.group.kinds import Group, GroupKind, Part
+from kafkalite.group.step import Step, TimerKey, TimerKind
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafkalite.wire.messages.leave_group import LeaveGroupRequest
+from kafkalite.wire.messages.sync_group import SyncGroupRequest
+from kafkalite.wire.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
+
+if TYPE_CHECKING:
+    from kafkalite.group.shard import GroupShard
+
+
+@dataclass(slots=True)
+class LeaveGroup:
+    """A LeaveGroup request; v0-2 names one member in another field."""
+
+    request: LeaveGroupRequest
+    api_version: int
+
+
+@dataclass(slots=True, frozen=True)
+class ConnectionClosed:
+    """A client went away."""
+
+    connection_id: int
+
+
+def unknown_member(group_id: str) -> KafkaError:
+    """Return the refusal of somebody who says to be a member of a group that is not there."""
+    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
+
+
+def _leave_to_others(
+    shard: "GroupShard", group: Group, event: object, ticket: Ticket, now: Now
+) -> Result:
+    """Have the part of another kind of group decide."""
+    theirs = shard.part_of(group).classic_protocol.get(type(event))
+    if theirs is not None:
+        return theirs(shard, event, ticket, now)
+    is_join = isinstance(event, JoinGroup)
+    raise KafkaError(
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL if is_join else ErrorCode.UNKNOWN_MEMBER_ID,
+        f"group {group.group_id} is a {group.kind.value} group",
+    )
+
+
+def _heartbeat(shard: "GroupShard", request: HeartbeatRequest, ticket: Ticket, now: Now) -> Result:
+    """Keep a member's session."""
+    group = shard.groups.get(request.group_id)
+    if not isinstance(group, ClassicGroup):
+        if group is None:
+            raise unknown_member(request.group_id)
+        return _leave_to_others(shard, group, request, ticket, now)
+    member = group.check_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"group {request.group_id} is at generation {group.generation}, "
+            f"{request.member_id} at {request.generation_id}",
+        )
+    shard.timers.schedule(
+        (TimerKind.SESSION, request.group_id, request.member_id),
+        now.monotonic_ms + member.session_timeout_ms,
+    )
+    is_rebalancing = group.state is GroupState.PREPARING_REBALANCE
+    code = ErrorCode.REBALANCE_IN_PROGRESS if is_rebalancing else ErrorCode.NONE
+    # As in Kafka a heartbeat does not wait for replicas that are slow: it is about the session.
+    return Result(replies=((ticket, HeartbeatResponse(error_code=code)),), at_once=True)
+
+
+def join_classic(shard: "GroupShard", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
+    """Have somebody join a classic group, which is made for its first member."""
+    request = event.request
+    group = shard.groups.get(request.group_id)
+    check_session_timeout(request.session_timeout_ms, shard.settings)
+    step = shard.step(now)
+    if group is None:
+        if request.member_id:
+            raise unknown_member(request.group_id)
+        # Made by somebody who wants to be its first member, and lost with this broker until
+        # there is a generation or an offset to remember.
+        group = ClassicGroup(request.group_id)
+    assert isinstance(group, ClassicGroup)
+    join(step, group, event, ticket)
+    shard.groups[request.group_id] = group
+    return step.result()
+
+
+def _join(shard: "GroupShard", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
+    group = shard.groups.get(event.request.group_id)
+    if group is not None and not isinstance(group, ClassicGroup):
+        return _leave_to_others(shard, group, event, ticket, now)
+    return join_classic(shard, event, ticket, now)
+
+
+def _sync(shard: "GroupShard", request: SyncGroupRequest, ticket: Ticket, now: Now) -> Result:
+    group = shard.groups.get(request.group_id)
+    if not isinstance(group, ClassicGroup):
+        if group is None:
+            raise unknown_member(request.group_id)
+        return _leave_to_others(shard, group, request, ticket, now)
+    step = shard.step(now)
+    sync(step, group, request, ticket)
+    return step.result()
+
+
+def _leave(shard: "GroupShard", event: LeaveGroup, ticket: Ticket, now: Now) -> Result:
+    group = shard.groups.get(event.request.group_id)
+    if not isinstance(group, ClassicGroup):
+        if group is None:
+            raise unknown_member(event.request.group_id)
+        return _leave_to_others(shard, group, event, ticket, now)
+    step = shard.step(now)
+    step.reply(ticket, leave(step, group, event.request, event.api_version))
+    return step.result()
+
+
+def _disconnect(shard: "GroupShard", event: ConnectionClosed, ticket: Ticket, now: Now) -> Result:
+    step = shard.step(now)
+    for group in shard.groups.values():
+        if isinstance(group, ClassicGroup):
+            on_disconnect(step, group, event.connection_id)
+    step.reply(ticket, None)
+    return step.result()
+
+
+def _on_timer(shard: "GroupShard", key: TimerKey, now: Now) -> Result:
+    kind, group_id, member_id = key
+    step = shard.step(now)
+    group = shard.groups[group_id]
+    assert isinstance(group, ClassicGroup)
+    if kind is TimerKind.SESSION:
+        on_session_timer(step, group, member_id)
+    elif kind is TimerKind.JOIN:
+        on_join_timer(step, group)
+    else:
+        assert kind is TimerKind.SYNC
+        on_sync_timer(step, group)
+    return step.result()
+
+
+def _on_loaded(shard: "GroupShard", step: Step, group: ClassicGroup) -> None:
+    """Give every member its whole session, and a group that is too large a rebalance."""
+    for member in group.members.values():
+        reset_session(step, group, member)
+    if len(group.members) > shard.settings.group_max_size:
+        prepare_rebalance(step, group)
+
+
+def _replay(shard: "GroupShard", record: StoredRecord, key: GroupMetadataKey) -> None:
+    value = record.value
+    group = shard.groups.get(key.group)
+    if value is None:
+        if group is not None and group.kind is GroupKind.CLASSIC:
+            shard.remove(group)
+        return
+    assert isinstance(value, GroupMetadataValue)
+    if not isinstance(group, ClassicGroup):
+        if group is not None:
+            shard.remove(group)
+        group = ClassicGroup(key.group)
+        shard.groups[key.group] = group
+    group.restore(value)
+
+
+CLASSIC = Part(
+    kind=GroupKind.CLASSIC,
+    handlers={
+        HeartbeatRequest: _heartbeat,
+        JoinGroup: _join,
+        SyncGroupRequest: _sync,
+        LeaveGroup: _leave,
+        ConnectionClosed: _disconnect,
+    },
+    replays={GroupMetadataKey: _replay},
+    on_timer=_on_timer,
+    on_loaded=_on_loaded,
+)
