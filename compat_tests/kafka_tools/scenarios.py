@@ -229,3 +229,59 @@ def about_the_cluster(bench: ToolBench) -> None:
     versions = bench.run("kafka-broker-api-versions")
     assert re.search(r"Produce\(0\): \d+ to \d+ \[usable: \d+\]", versions)
     assert "Fetch(1): UNSUPPORTED" not in versions
+
+
+@tools("kafka-features: describe, downgrade, upgrade")
+def features(bench: ToolBench) -> None:
+    def level() -> str:
+        described = bench.run("kafka-features", "describe")
+        found = re.search(
+            r"Feature: transaction\.version\s.*FinalizedVersionLevel: (\d+)", described
+        )
+        assert found, described
+        assert "Feature: metadata.version" in described
+        return found[1]
+
+    assert level() == "2"
+    lower, higher = ("--feature", "transaction.version=1"), ("--feature", "transaction.version=2")
+    assert "downgrade" in bench.refused("kafka-features", "upgrade", *lower)
+    bench.run("kafka-features", "downgrade", *lower)
+    assert level() == "1"
+    bench.run("kafka-features", "upgrade", *higher)
+    assert level() == "2"
+    assert "only supports versions" in bench.refused(
+        "kafka-features", "upgrade", "--feature", "transaction.version=9"
+    )
+
+
+@tools("kafka-metadata-quorum: describe")
+def metadata_quorum(bench: ToolBench) -> None:
+    status = bench.run("kafka-metadata-quorum", "describe", "--status")
+    assert re.search(r"ClusterId: +[\w-]{22}\n", status), status
+    leader = re.search(r"LeaderId: +(\d+)\n", status)
+    assert leader, status
+    assert "MaxFollowerLag:         0" in status
+    replication = bench.run("kafka-metadata-quorum", "describe", "--replication")
+    assert re.search(rf"^{leader[1]}\s.*Leader", replication, re.MULTILINE), replication
+
+
+@tools("kafka-client-metrics: alter, describe, delete")
+def client_metrics(bench: ToolBench) -> None:
+    name = bench.name()
+    subscribed = ("--metrics", "org.apache.kafka.producer.", "--interval", "30000")
+    bench.run("kafka-client-metrics", "--alter", "--name", name, *subscribed)
+    assert name in bench.run("kafka-client-metrics", "--list").split()
+    described = bench.run("kafka-client-metrics", "--describe", "--name", name)
+    assert "interval.ms=30000" in described
+    assert "metrics=org.apache.kafka.producer." in described
+    bench.run("kafka-client-metrics", "--delete", "--name", name)
+    assert name not in bench.run("kafka-client-metrics", "--list").split()
+
+
+@tools("kafka-cluster: unregister a broker that nobody knows")
+def unregister(bench: ToolBench) -> None:
+    where = ("--bootstrap-server", bench.bootstrap)
+    arguments = ("unregister", *where, "--id", "4711")
+    done = run_tool(bench.version, "kafka-cluster", *arguments, check=False)
+    assert "4711" in done.stdout + done.stderr
+    assert re.search("not registered|not currently registered", done.stdout + done.stderr)

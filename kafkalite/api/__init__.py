@@ -6,6 +6,7 @@
 from kafkalite.api import (
     allocate_producer_ids,
     alter_partition,
+    alter_replica_log_dirs,
     api_versions,
     cluster,
     configs,
@@ -25,12 +26,16 @@ from kafkalite.api import (
     produce,
     producer_ids,
     producers,
+    quorum,
     reassign,
+    telemetry,
     topics,
     transactions,
     txn_admin,
     txn_markers,
     txn_offsets,
+    unregister_broker,
+    update_features,
 )
 from kafkalite.api.handler import Handler
 
@@ -62,6 +67,11 @@ HANDLERS: tuple[Handler, ...] = api_versions.handlers(
             *controlled_shutdown.HANDLERS,
             *alter_partition.HANDLERS,
             *allocate_producer_ids.HANDLERS,
+            *alter_replica_log_dirs.HANDLERS,
+            *update_features.HANDLERS,
+            *quorum.HANDLERS,
+            *unregister_broker.HANDLERS,
+            *telemetry.HANDLERS,
         )
     )
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
+from kafkalite.meta.features import FEATURES, finalized_levels
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.api_versions import (
@@ -26,17 +27,6 @@ from kafkalite.wire.messages.api_versions import (
 
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_FEATURES_FROM_0 = 4
-TRANSACTION_VERSION = "transaction.version"
-TRANSACTION_VERSION_LEVEL = 2
-"""Clients that can do so write to partitions without adding them first, and have an epoch for each
-transaction (KIP-890). The others are served as ever."""
-METADATA_VERSION = "metadata.version"
-METADATA_VERSION_LEVELS = (7, 30)
-"""What a broker of Kafka 4.3 supports; the last is 4.3-IV0. User interfaces tell the version of a
-cluster by it, and no client acts on it."""
-FEATURES_EPOCH = 1
-"""Features are what the code says, so that there is one epoch of them. 0 would do for Kafka's own
-clients; -1 means unknown."""
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 """What a client may call its software and its version (KIP-511)."""
 
@@ -47,34 +37,33 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
     everyone = [handler.api for handler in others if not handler.between_brokers]
     keys_of_clients = _ranges([*everyone, API_VERSIONS])
     keys = _ranges([*(handler.api for handler in others), API_VERSIONS])
-    first, last = METADATA_VERSION_LEVELS
-    supported = [SupportedFeatureKey(name=METADATA_VERSION, min_version=first, max_version=last)]
     supported_from_0 = [
-        *supported,
-        SupportedFeatureKey(
-            name=TRANSACTION_VERSION, min_version=0, max_version=TRANSACTION_VERSION_LEVEL
-        ),
+        SupportedFeatureKey(name=each.name, min_version=each.min_level, max_version=each.max_level)
+        for each in FEATURES
     ]
-    finalized = [
-        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in (
-            (METADATA_VERSION, last),
-            (TRANSACTION_VERSION, TRANSACTION_VERSION_LEVEL),
-        )
-    ]
+    supported = [each for each in supported_from_0 if each.min_version > 0]
 
     def admit(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
         if context.api_version >= FIRST_VERSION_WITH_SOFTWARE:
             for value in (request.client_software_name, request.client_software_version):
                 if not SOFTWARE_NAME.fullmatch(value):
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"software {value!r}")
+            context.client_software = (
+                request.client_software_name,
+                request.client_software_version,
+            )
+        image = context.services.metadata.image
         has_0 = context.api_version >= FIRST_VERSION_WITH_FEATURES_FROM_0
         return ApiVersionsResponse(
             error_code=ErrorCode.NONE,
             api_keys=keys if context.is_inter_broker else keys_of_clients,
             supported_features=supported_from_0 if has_0 else supported,
-            finalized_features_epoch=FEATURES_EPOCH,
-            finalized_features=finalized,
+            # As Kafka's, the offset of the metadata: a later one tells of later levels.
+            finalized_features_epoch=image.version,
+            finalized_features=[
+                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in finalized_levels(image.feature_levels).items()
+            ],
         )
 
     return (*others, Handler(API_VERSIONS, admit, refuse))

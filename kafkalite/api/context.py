@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kafkalite.api.client_metrics import ClientMetrics
     from kafkalite.api.fetch_session import FetchSessions
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
@@ -38,6 +39,7 @@ class Services:
     """Batches that have to come again before their successors may."""
     fetch_sessions: "FetchSessions"
     group_configs: "GroupConfigs"
+    client_metrics: "ClientMetrics"
     fetch_max_bytes: int
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
 
@@ -63,6 +65,8 @@ class RequestContext:
     principal: str = ANONYMOUS
     api_version: int = 0
     client_id: str = ""
+    client_software: tuple[str, str] | None = None
+    """Name and version of the client's software, once ApiVersions v3+ has told it (KIP-511)."""
     now_ms: int = 0
     """Wall clock in milliseconds when the request was read."""
 

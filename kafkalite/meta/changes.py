@@ -250,6 +250,18 @@ class ProducerIdsAllocated:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
+class FeaturesUpdated:
+    """Features have these levels now, by name (KIP-584)."""
+
+    levels: Mapping[str, int]
+
+    def apply_to(self, builder: ImageBuilder) -> None:
+        """Change the levels."""
+        for name, level in self.levels.items():
+            builder.set_feature_level(name, level)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
 class TopicIdsRetired:
     """Ids of deleted topics, kept when the changes that deleted them are summed up."""
 
@@ -282,6 +294,7 @@ Change = (
     | ConfigsChanged
     | ProducerIdsAllocated
     | TopicIdsRetired
+    | FeaturesUpdated
     | ImageReplaced
 )
 
@@ -298,6 +311,7 @@ _CLASSES: dict[str, type[Change]] = {
         ConfigsChanged,
         ProducerIdsAllocated,
         TopicIdsRetired,
+        FeaturesUpdated,
     )
 }
 
@@ -330,6 +344,8 @@ def snapshot(image: Image) -> list[Change]:
     ]
     if image.next_producer_id:
         changes.append(ProducerIdsAllocated(broker_id=-1, next_producer_id=image.next_producer_id))
+    if image.feature_levels:
+        changes.append(FeaturesUpdated(levels=image.feature_levels))
     return changes
 
 

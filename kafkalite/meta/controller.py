@@ -12,6 +12,7 @@ from kafkalite.meta.brokers import check_epoch, register_broker, shut_down, unre
 from kafkalite.meta.changes import (
     Change,
     ConfigsChanged,
+    FeaturesUpdated,
     PartitionsAdded,
     ProducerIdsAllocated,
     TopicCreated,
@@ -35,7 +36,9 @@ from kafkalite.meta.events import (
     RegisterBroker,
     Rules,
     UnregisterBroker,
+    UpdateFeatures,
 )
+from kafkalite.meta.features import check_updates
 from kafkalite.meta.image import Image, PartitionImage, TopicImage
 from kafkalite.meta.names import (
     CLUSTER_METADATA_TOPIC,
@@ -74,6 +77,8 @@ def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
             return _with_elections(replace_configs(event, image, rules), image)
         case IncrementalAlterConfigs():
             return _with_elections(alter_configs(event, image, rules), image)
+        case UpdateFeatures():
+            return _update_features(event, image, rules)
         case AllocateProducerIds():
             return _allocate_producer_ids(event, image)
         case AdoptTopic():
@@ -246,6 +251,14 @@ def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
         first_index=current,
     )
     return [added]
+
+
+def _update_features(event: UpdateFeatures, image: Image, rules: Rules) -> list[Change]:
+    levels = check_updates(event.updates, image.feature_levels, controller_id=rules.broker_id)
+    levels = {
+        name: level for name, level in levels.items() if image.feature_levels.get(name) != level
+    }
+    return [FeaturesUpdated(levels=levels)] if levels else []
 
 
 def _allocate_producer_ids(event: AllocateProducerIds, image: Image) -> list[Change]:

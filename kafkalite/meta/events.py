@@ -9,6 +9,7 @@ from enum import IntEnum
 from uuid import UUID
 
 from kafkalite.log_config import LogConfig
+from kafkalite.meta.features import FeatureUpdate
 from kafkalite.settings.kinds import Value
 
 PRODUCER_ID_BLOCK_SIZE = 1_000
@@ -130,6 +131,13 @@ class IncrementalAlterConfigs:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
+class UpdateFeatures:
+    """Features are to have other levels, all of them or none (KIP-584)."""
+
+    updates: Sequence[FeatureUpdate]
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
 class AllocateProducerIds:
     """A broker has no producer ids left; its epoch is checked unless it is -1."""
 
@@ -240,6 +248,7 @@ Event = (
     | CreatePartitions
     | AlterConfigs
     | IncrementalAlterConfigs
+    | UpdateFeatures
     | AllocateProducerIds
     | AdoptTopic
     | AlterPartition

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from kafkalite.meta.features import finalized_levels
 from kafkalite.meta.names import can_collide, collision_key, refusal_of_name
 from kafkalite.wire.errors import ErrorCode
 
@@ -111,6 +112,7 @@ class Image:
         configs: settings of brokers, groups and client metrics; those of topics are with them.
         next_producer_id: first producer id that has not been given to any broker.
         retired_topic_ids: ids of topics deleted lately, the latest last.
+        feature_levels: levels of features that were set; `feature_level` tells all.
     """
 
     version: int = 0
@@ -124,6 +126,11 @@ class Image:
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
     retired_topic_ids: tuple[UUID, ...] = ()
+    feature_levels: Mapping[str, int] = field(default_factory=dict)
+
+    def feature_level(self, name: str) -> int:
+        """Return the finalised level of a feature such as group.version, 0 if it is off."""
+        return finalized_levels(self.feature_levels).get(name, 0)
 
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
         """Return the topic with this id, None if there is none."""
@@ -211,6 +218,10 @@ class ImageBuilder:
     def set_configs(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
         """Give a broker, group or metrics subscription other settings; empty removes it."""
         self._replace("configs", resource, configs or None)
+
+    def set_feature_level(self, name: str, level: int) -> None:
+        """Give a feature another level."""
+        self._replace("feature_levels", name, level)
 
     def set_next_producer_id(self, next_producer_id: int) -> None:
         """Move the producer ids on."""

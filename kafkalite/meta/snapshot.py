@@ -8,6 +8,7 @@ from kafkalite.meta.changes import (
     TOPIC_RESOURCE,
     Change,
     ConfigsChanged,
+    FeaturesUpdated,
     ProducerIdsAllocated,
     TopicCreated,
     TopicIdsRetired,
@@ -38,6 +39,13 @@ async def read_everything(read_folder: ReadFolder, read_nodes: ReadNodes) -> lis
     for kind, folder in znodes.CONFIG_FOLDERS.items():
         if kind != TOPIC_RESOURCE:
             changes += await _read_configs(kind, folder, read_folder)
+    features = await read_folder(znodes.FEATURES)
+    levels = {
+        name: znodes.read_feature(f"{znodes.FEATURES}/{name}", data)
+        for name, data in sorted(features.items())
+    }
+    if levels:
+        changes.append(FeaturesUpdated(levels=levels))
     ((data, _),) = await read_nodes([znodes.PRODUCER_IDS])
     next_producer_id = znodes.read_next_producer_id(data)
     if next_producer_id:

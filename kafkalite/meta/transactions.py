@@ -19,11 +19,13 @@ from kafkalite.meta.changes import (
 from kafkalite.meta.image import ConfigResource, Image, TopicImage
 from kafkalite.meta.znodes import (
     DELETED_TOPICS,
+    FEATURES,
     OWN_BROKERS,
     PRODUCER_IDS,
     RETIRED,
     config_data,
     config_path,
+    feature_data,
     own_broker_data,
     producer_ids_data,
     retired_data,
@@ -201,6 +203,13 @@ def operations(
         owners = [each.broker_id for each in changes if isinstance(each, ProducerIdsAllocated)]
         start, end = before.next_producer_id, after.next_producer_id
         made.append(Set(PRODUCER_IDS, producer_ids_data((owners or [-1])[-1], start, end)))
+    for name, level in after.feature_levels.items():
+        known_level = before.feature_levels.get(name)
+        made += _node(
+            f"{FEATURES}/{name}",
+            None if known_level is None else feature_data(known_level),
+            feature_data(level),
+        )
     made += _retired_operations(before, after)
     return made
 

@@ -34,6 +34,8 @@ TOPICS: Final = "/brokers/topics"
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 CHANGES: Final = "/changes"
 OWN_BROKERS: Final = "/kafkalite/brokers"
+FEATURES: Final = "/kafkalite/features"
+"""Levels that were set. Kafka 3.9 has /feature, and stops at levels that it does not know."""
 RETIRED: Final = "/kafkalite/retired_topic_ids"
 DELETED_TOPICS: Final = "/kafkalite/deleted_topics"
 """Notes of topics whose nodes are still to be removed."""
@@ -58,6 +60,7 @@ FOLDERS: Final = (
     PRODUCER_IDS,
     CHANGES,
     OWN_BROKERS,
+    FEATURES,
     RETIRED,
     DELETED_TOPICS,
 )
@@ -274,6 +277,11 @@ def producer_ids_data(broker_id: int, start: int, end: int) -> bytes:
     )
 
 
+def feature_data(level: int) -> bytes:
+    """Return what the node of a feature holds."""
+    return _encode({"version": 1, "level": level})
+
+
 def retired_data(*, version: int, place: int) -> bytes:
     """Return what puts a deleted topic's id in order: when, and the place among those of then."""
     return _encode({"version": 1, "metadata_version": version, "place": place})
@@ -363,6 +371,11 @@ def read_own_broker(path: str, data: bytes) -> Change:
         return from_json(_decode(path, data))
     except ValueError as error:
         raise _not_kafka(path, data) from error
+
+
+def read_feature(path: str, data: bytes) -> int:
+    """Return the level that the node of a feature holds."""
+    return _integer(path, data, _decode(path, data).get("level"))
 
 
 def read_retired(nodes: Mapping[str, bytes]) -> tuple[UUID, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kafkalite.api.client_metrics import ClientMetrics
 from kafkalite.api.context import Services
 from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.coordinator.runtime import CoordinatorRuntime
@@ -173,6 +174,7 @@ def services(
             first_id=entropy.randrange(1, 2**31),
         ),
         group_configs=GroupConfigs(config, lambda: metadata.image),
+        client_metrics=ClientMetrics(telemetry_max_bytes=config.int("telemetry.max.bytes")),
         fetch_max_bytes=config.int("fetch.max.bytes"),
     )
 

@@ -185,7 +185,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("socket.receive.buffer.bytes", INT, -1),
     Setting("socket.request.max.bytes", INT, 104_857_600, minimum=1),
     Setting("socket.send.buffer.bytes", INT, 102_400),
-    Setting("telemetry.max.bytes", INT, 1_048_576, minimum=1, inert=True),
+    Setting("telemetry.max.bytes", INT, 1_048_576, minimum=1),
     Setting(
         "unclean.leader.election.interval.ms", LONG, 300_000, minimum=1, inert=True, internal=True
     ),

@@ -261,8 +261,8 @@ GROUP_SETTINGS: tuple[Setting, ...] = (
 """Settings of one group (KIP-848, KIP-932, KIP-1071), resource type GROUP."""
 
 CLIENT_METRICS_SETTINGS: tuple[Setting, ...] = (
-    Setting("interval.ms", INT, 300_000, inert=True),
-    Setting("match", LIST, (), inert=True),
-    Setting("metrics", LIST, (), inert=True),
+    Setting("interval.ms", INT, 300_000),
+    Setting("match", LIST, ()),
+    Setting("metrics", LIST, ()),
 )
 """Settings of one subscription to client metrics (KIP-714)."""

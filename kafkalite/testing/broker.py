@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import trio
 
 import kafkalite as package
+from kafkalite.api.client_metrics import ClientInstance
 from kafkalite.client.consumer import ConsumedRecord, consumed, visible_batches
 from kafkalite.client.murmur import murmur2
 from kafkalite.clock import AdjustableClock, TrioClock
@@ -334,6 +335,15 @@ class Broker:
         """
         wanted = None if api is None else _api_key(api)
         return self._in_loop(lambda: self._journal.find(api=wanted, client_id=client_id))
+
+    def client_metrics(self) -> list[ClientInstance]:
+        """Return the clients that push their metrics, with the last of them (KIP-714).
+
+        Clients push what a resource of the kind CLIENT_METRICS asks them for, and nothing without
+        one: `kafka-client-metrics`, or IncrementalAlterConfigs with its settings `metrics`,
+        `interval.ms` and `match`.
+        """
+        return self._in_loop(lambda: self._services.client_metrics.snapshot())
 
     # --- In the broker's thread ------------------------------------------------------------------
 

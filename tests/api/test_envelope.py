@@ -9,6 +9,7 @@ from kafkalite.api.api_versions import handlers as api_versions_handlers
 from kafkalite.api.context import RequestContext
 from kafkalite.api.envelope import envelope_of, handlers, holds_error
 from kafkalite.api.handler import Handler, Pending
+from kafkalite.meta.image import Image
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.header import decode_response_header
@@ -46,7 +47,9 @@ class Controller:
         return self.answer(self, request) if self.answer else self.made(request)
 
     def context(self, **values):
-        services = SimpleNamespace(metadata=SimpleNamespace(is_controller=self.is_controller))
+        services = SimpleNamespace(
+            metadata=SimpleNamespace(is_controller=self.is_controller, image=Image())
+        )
         values = {"peer_address": ("127.0.0.1", 7), "principal": "User:broker", **values}
         return RequestContext(
             services=services,

@@ -25,7 +25,9 @@ from kafkalite.meta.events import (
     RegisterBroker,
     Rules,
     UnregisterBroker,
+    UpdateFeatures,
 )
+from kafkalite.meta.features import FeatureUpdate
 from kafkalite.meta.image import Image, PartitionImage
 from kafkalite.wire.errors import KafkaError
 
@@ -226,6 +228,18 @@ events = st.one_of(
     ),
     st.builds(UnregisterBroker, broker_id=brokers),
     st.builds(AllocateProducerIds, broker_id=brokers),
+    st.builds(
+        UpdateFeatures,
+        updates=st.lists(
+            st.builds(
+                FeatureUpdate,
+                st.sampled_from(["transaction.version", "metadata.version", "nope"]),
+                st.sampled_from([0, 1, 2, 30]),
+                st.integers(0, 3),
+            ),
+            max_size=2,
+        ),
+    ),
     st.builds(
         AdoptTopic,
         name=names,

@@ -9,6 +9,7 @@ from kafkalite.meta.changes import (
     BrokerRegistered,
     BrokerUnregistered,
     ConfigsChanged,
+    FeaturesUpdated,
     ImageReplaced,
     LeaderEpochsRaised,
     PartitionChanged,
@@ -48,6 +49,7 @@ REASSIGNED = PartitionImage((3, 1, 2), (1,), 1, 3, 4, adding=(3,), removing=(2,)
         ConfigsChanged(resource_type=2, resource_name="a", values={"k": "v"}, removed=("x",)),
         ProducerIdsAllocated(broker_id=1, next_producer_id=2000),
         TopicIdsRetired(topic_ids=(topic_id(1), topic_id(2))),
+        FeaturesUpdated(levels={"transaction.version": 1}),
     ],
 )
 def test_every_change_goes_through_json(change):

@@ -17,7 +17,9 @@ from kafkalite.meta.events import (
     DeleteTopic,
     IncrementalAlterConfigs,
     Operation,
+    UpdateFeatures,
 )
+from kafkalite.meta.features import FeatureUpdate, UpgradeType
 from kafkalite.meta.image import BrokerImage, Image, PartitionImage
 from kafkalite.meta.runner import MetadataRunner
 from kafkalite.meta.store import (
@@ -200,6 +202,7 @@ async def random_work(nodes, steps=150, seed=1):
     controller = next(node.runner for node in nodes if node.runner.is_controller)
     for step in range(steps):
         name = chance.choice("abcdef")
+        way = chance.choice([UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE])
         setting = (chance.choice(["retention.ms", "segment.ms"]), chance.choice([0, 1]), "77")
         event = chance.choice(
             [
@@ -224,6 +227,9 @@ async def random_work(nodes, steps=150, seed=1):
                     operations=[("consumer.session.timeout.ms", chance.choice([0, 1]), "50000")],
                 ),
                 AllocateProducerIds(broker_id=chance.randint(1, 3)),
+                UpdateFeatures(
+                    updates=[FeatureUpdate("transaction.version", chance.randint(0, 2), way)]
+                ),
             ]
         )
         try:

@@ -25,6 +25,7 @@ from kafkalite.api import (
     txn_markers,
     txn_offsets,
 )
+from kafkalite.api.client_metrics import ClientMetrics
 from kafkalite.api.context import RequestContext, Services
 from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.api.handler import Pending
@@ -178,6 +179,7 @@ class InProcessBroker:
             transactions=self.transactions,
             put_off=self.put_off,
             fetch_sessions=FetchSessions(max_sessions=10, first_id=1),
+            client_metrics=ClientMetrics(telemetry_max_bytes=1 << 20),
             group_configs=GroupConfigs(broker_config, lambda: self.metadata.image),
             fetch_max_bytes=1 << 20,
         )

@@ -27,7 +27,13 @@ from kafkalite.wire.primitives import (
     Uuid,
 )
 from kafkalite.wire.schema import TAGGED_FIELDS, ArrayOf
-from tests.wire import between_brokers, consumer_messages, share_messages, streams_messages
+from tests.wire import (
+    between_brokers,
+    consumer_messages,
+    other_definitions,
+    share_messages,
+    streams_messages,
+)
 from tests.wire.samples import CODECS, name_of
 
 pytest.importorskip("kafka")
@@ -46,6 +52,7 @@ JSON = {}
 DEFINITIONS = {
     **between_brokers.DEFINITIONS,
     **consumer_messages.DEFINITIONS,
+    **other_definitions.DEFINITIONS,
     **share_messages.DEFINITIONS,
     **streams_messages.DEFINITIONS,
 }

@@ -6,7 +6,13 @@ import re
 import pytest
 
 from kafkalite.types import ZERO_UUID
-from tests.wire import between_brokers, consumer_messages, share_messages, streams_messages
+from tests.wire import (
+    between_brokers,
+    consumer_messages,
+    other_definitions,
+    share_messages,
+    streams_messages,
+)
 from tests.wire.samples import CODECS, name_of, sample
 
 kafka_messages = pytest.importorskip("kafka.protocol.api_message")
@@ -18,6 +24,7 @@ SEEDS = 6
 DEFINITIONS = {
     **between_brokers.DEFINITIONS,
     **consumer_messages.DEFINITIONS,
+    **other_definitions.DEFINITIONS,
     **share_messages.DEFINITIONS,
     **streams_messages.DEFINITIONS,
 }
@@ -83,7 +90,11 @@ def test_peer_knows_what_clients_send():
     unknown = {case[1].record.__name__ for case in CODECS} - {
         case[1].record.__name__ for case in KNOWN_TO_PEER
     }
-    assert unknown == {name for name in DEFINITIONS if name.endswith(("Request", "Response"))}
+    assert unknown == {
+        name
+        for name in DEFINITIONS
+        if name.endswith(("Request", "Response")) and not (PEER_FILES / f"{name}.json").is_file()
+    }
 
 
 @pytest.mark.parametrize("case", KNOWN_TO_PEER, ids=name_of)

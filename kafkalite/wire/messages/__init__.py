@@ -2,10 +2,12 @@
 
 from kafkalite.wire.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from kafkalite.wire.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
+from kafkalite.wire.messages.add_raft_voter import ADD_RAFT_VOTER
 from kafkalite.wire.messages.allocate_producer_ids import ALLOCATE_PRODUCER_IDS
 from kafkalite.wire.messages.alter_configs import ALTER_CONFIGS
 from kafkalite.wire.messages.alter_partition import ALTER_PARTITION
 from kafkalite.wire.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
+from kafkalite.wire.messages.alter_replica_log_dirs import ALTER_REPLICA_LOG_DIRS
 from kafkalite.wire.messages.alter_share_group_offsets import ALTER_SHARE_GROUP_OFFSETS
 from kafkalite.wire.messages.api_versions import API_VERSIONS
 from kafkalite.wire.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
@@ -23,6 +25,7 @@ from kafkalite.wire.messages.describe_configs import DESCRIBE_CONFIGS
 from kafkalite.wire.messages.describe_groups import DESCRIBE_GROUPS
 from kafkalite.wire.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from kafkalite.wire.messages.describe_producers import DESCRIBE_PRODUCERS
+from kafkalite.wire.messages.describe_quorum import DESCRIBE_QUORUM
 from kafkalite.wire.messages.describe_share_group_offsets import DESCRIBE_SHARE_GROUP_OFFSETS
 from kafkalite.wire.messages.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS
 from kafkalite.wire.messages.describe_transactions import DESCRIBE_TRANSACTIONS
@@ -31,6 +34,7 @@ from kafkalite.wire.messages.end_txn import END_TXN
 from kafkalite.wire.messages.envelope import ENVELOPE
 from kafkalite.wire.messages.fetch import FETCH
 from kafkalite.wire.messages.find_coordinator import FIND_COORDINATOR
+from kafkalite.wire.messages.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIPTIONS
 from kafkalite.wire.messages.heartbeat import HEARTBEAT
 from kafkalite.wire.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS
 from kafkalite.wire.messages.init_producer_id import INIT_PRODUCER_ID
@@ -48,8 +52,10 @@ from kafkalite.wire.messages.offset_delete import OFFSET_DELETE
 from kafkalite.wire.messages.offset_fetch import OFFSET_FETCH
 from kafkalite.wire.messages.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from kafkalite.wire.messages.produce import PRODUCE
+from kafkalite.wire.messages.push_telemetry import PUSH_TELEMETRY
 from kafkalite.wire.messages.read_share_group_state import READ_SHARE_GROUP_STATE
 from kafkalite.wire.messages.read_share_group_state_summary import READ_SHARE_GROUP_STATE_SUMMARY
+from kafkalite.wire.messages.remove_raft_voter import REMOVE_RAFT_VOTER
 from kafkalite.wire.messages.share_acknowledge import SHARE_ACKNOWLEDGE
 from kafkalite.wire.messages.share_fetch import SHARE_FETCH
 from kafkalite.wire.messages.share_group_describe import SHARE_GROUP_DESCRIBE
@@ -58,6 +64,8 @@ from kafkalite.wire.messages.streams_group_describe import STREAMS_GROUP_DESCRIB
 from kafkalite.wire.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from kafkalite.wire.messages.sync_group import SYNC_GROUP
 from kafkalite.wire.messages.txn_offset_commit import TXN_OFFSET_COMMIT
+from kafkalite.wire.messages.unregister_broker import UNREGISTER_BROKER
+from kafkalite.wire.messages.update_features import UPDATE_FEATURES
 from kafkalite.wire.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE
 from kafkalite.wire.messages.write_txn_markers import WRITE_TXN_MARKERS
 
@@ -66,10 +74,12 @@ APIS = {
     for api in (
         ADD_OFFSETS_TO_TXN,
         ADD_PARTITIONS_TO_TXN,
+        ADD_RAFT_VOTER,
         ALLOCATE_PRODUCER_IDS,
         ALTER_CONFIGS,
         ALTER_PARTITION,
         ALTER_PARTITION_REASSIGNMENTS,
+        ALTER_REPLICA_LOG_DIRS,
         ALTER_SHARE_GROUP_OFFSETS,
         API_VERSIONS,
         CONSUMER_GROUP_DESCRIBE,
@@ -87,6 +97,7 @@ APIS = {
         DESCRIBE_GROUPS,
         DESCRIBE_LOG_DIRS,
         DESCRIBE_PRODUCERS,
+        DESCRIBE_QUORUM,
         DESCRIBE_SHARE_GROUP_OFFSETS,
         DESCRIBE_TOPIC_PARTITIONS,
         DESCRIBE_TRANSACTIONS,
@@ -95,6 +106,7 @@ APIS = {
         ENVELOPE,
         FETCH,
         FIND_COORDINATOR,
+        GET_TELEMETRY_SUBSCRIPTIONS,
         HEARTBEAT,
         INCREMENTAL_ALTER_CONFIGS,
         INITIALIZE_SHARE_GROUP_STATE,
@@ -112,8 +124,10 @@ APIS = {
         OFFSET_FETCH,
         OFFSET_FOR_LEADER_EPOCH,
         PRODUCE,
+        PUSH_TELEMETRY,
         READ_SHARE_GROUP_STATE,
         READ_SHARE_GROUP_STATE_SUMMARY,
+        REMOVE_RAFT_VOTER,
         SHARE_ACKNOWLEDGE,
         SHARE_FETCH,
         SHARE_GROUP_DESCRIBE,
@@ -122,6 +136,8 @@ APIS = {
         STREAMS_GROUP_HEARTBEAT,
         SYNC_GROUP,
         TXN_OFFSET_COMMIT,
+        UNREGISTER_BROKER,
+        UPDATE_FEATURES,
         WRITE_SHARE_GROUP_STATE,
         WRITE_TXN_MARKERS,
     )
