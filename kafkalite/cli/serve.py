@@ -66,7 +66,7 @@ def serve(
     force: bool,
     verbose: int,
 ) -> None:
-    """Run a broker until Ctrl-C or SIGTERM.
+    """Run a broker until Ctrl-C, SIGTERM or SIGHUP.
 
     Settings come from PROPERTIES (a Kafka server.properties), then from the environment as with
     Kafka's container image (KAFKA_NUM_PARTITIONS=4), then from the options. When clients can
@@ -89,11 +89,19 @@ def serve(
 
 async def _serve(config: BrokerConfig) -> None:
     broker = Broker(config)
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with trio.open_signal_receiver(*_ends()) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, nursery.cancel_scope)
             await nursery.start(broker.run)
             print(_ready_line(broker, config), flush=True)
+
+
+def _ends() -> list[int]:
+    """Return the signals that end the broker: also the terminal's end, unless nohup ignores it."""
+    ends = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        ends.append(signal.SIGHUP)
+    return list(ends)
 
 
 def _ready_line(broker: Broker, config: BrokerConfig) -> str:

@@ -78,7 +78,9 @@ class Connection:
             try:
                 await self._serve()
             except (MalformedMessage, CloseConnection) as error:
-                logger.warning("closing connection from %s: %s", self._peer, error)
+                self._dispatcher.complaints.warning(
+                    "closing connection from %s: %s", self._peer, error
+                )
                 await self._flush()  # what was asked before is answered (rule 9)
         except PeerClosed:
             logger.debug("%s went away while it waited", self._peer)
@@ -86,8 +88,8 @@ class Connection:
             logger.debug("connection from %s: %s", self._peer, error)
         except AssertionError:
             raise
-        except Exception:
-            logger.exception("connection from %s", self._peer)
+        except Exception as error:
+            self._dispatcher.complaints.error("connection from %s", self._peer, error=error)
         finally:
             self._transport.close()
             for exchange in self._waiting:

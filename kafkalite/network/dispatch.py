@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import CloseConnection, Handler, NoResponse, Pending, RelayedAnswer
+from kafkalite.network.complaints import Complaints
 from kafkalite.network.transport import Chunk
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
@@ -41,6 +42,7 @@ class Dispatcher:
 
     Attributes:
         observer: for tests that look at what clients send; it may not raise.
+        complaints: where to write what clients do wrong.
     """
 
     def __init__(self, handlers: Iterable[Handler], *, forward: Forward | None = None) -> None:
@@ -49,6 +51,7 @@ class Dispatcher:
         Without the latter this broker is alone, and its own controller.
         """
         self.observer: Observer | None = None
+        self.complaints = Complaints(logger)
         self._forward = forward
         self._handlers: dict[int, Handler] = {}
         for handler in handlers:
@@ -102,12 +105,12 @@ class Dispatcher:
     def refuse(self, exchange: Exchange, error: Exception, context: RequestContext) -> Any:
         """Turn what a handler raised into a response; what was not expected is logged whole."""
         if not isinstance(error, KafkaError):
-            logger.error(
+            self.complaints.error(
                 "%s v%d from %s: unexpected error",
                 exchange.handler.api.key.name,
                 exchange.header.api_version,
                 context.peer_address,
-                exc_info=error,
+                error=error,
             )
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
         return exchange.handler.refuse(exchange.request, error, context)

@@ -1,7 +1,6 @@
 """Sockets that clients connect to, and the connections that come of them."""
 
 import itertools
-import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from kafkalite.network.entrance import Entrance
     from kafkalite.network.sockets import Acceptor, Network
     from kafkalite.network.transport import Transport
-
-logger = logging.getLogger("kafkalite.server")
 
 IDLE_CHECKS_PER_LIMIT = 4
 """An idle connection lives at most a quarter longer than connections.max.idle.ms."""
@@ -112,7 +109,9 @@ class ConnectionServer:
 
     async def _serve(self, listener: "Listener", transport: "Transport") -> None:
         if not self._admits(transport.peer_address[0], listener):
-            logger.warning("refusing %s:%d: too many connections", *transport.peer_address)
+            self._dispatcher.complaints.warning(
+                "refusing %s:%d: too many connections", *transport.peer_address
+            )
             transport.close()
             return
         principal = ANONYMOUS

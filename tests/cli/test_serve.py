@@ -60,7 +60,7 @@ def refusal(*arguments, cwd, environment=None, waiting=None):
 
 @pytest.mark.slow
 class TestLife:
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_is_ready_when_it_says_so_and_stops_cleanly(self, number, tmp_path):
         with started("serve", "--listen", "127.0.0.1:0", cwd=tmp_path) as process:
             assert process.profile == "dev"
@@ -72,6 +72,18 @@ class TestLife:
             assert (process.returncode, output, errors) == (0, "", "")
         kept = {path.name for path in (tmp_path / "kafkalite-data").iterdir()}
         assert {"orders-0", ".kafka_cleanshutdown", ".gitignore"} <= kept
+
+    def test_goes_on_without_its_terminal_under_nohup(self, tmp_path):
+        ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            with started("serve", "--listen", "127.0.0.1:0", cwd=tmp_path) as process:
+                process.send_signal(signal.SIGHUP)
+                with Client(process.bootstrap) as client:
+                    create_topic(client, "orders")
+                process.terminate()
+                assert process.wait(20) == 0
+        finally:
+            signal.signal(signal.SIGHUP, ignored)
 
     def test_without_a_command_it_serves(self, tmp_path):
         environment = {"KAFKA_LISTENERS": "PLAINTEXT://127.0.0.1:0"}
