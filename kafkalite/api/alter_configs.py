@@ -108,7 +108,8 @@ async def _submit(
             results.append(None)
             stored.append(event)
     metadata = context.services.metadata
-    answers = iter(metadata.preview(stored) if validate_only else await metadata.submit_all(stored))
+    submit = metadata.preview if validate_only else metadata.submit_all
+    answers = iter(await submit(stored))
     return [next(answers) if result is None else result for result in results]
 
 

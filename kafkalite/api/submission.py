@@ -27,7 +27,7 @@ async def submit_within(
     """
     metadata = context.services.metadata
     if validate_only:
-        return list(metadata.preview(events))
+        return list(await metadata.preview(events))
     if timeout_ms <= 0:
         results = await metadata.submit_all(events)
         return [

@@ -23,7 +23,7 @@ from kafkalite.meta.changes import (
     TopicDeleted,
 )
 from kafkalite.meta.found_logs import is_stray
-from kafkalite.types import ZERO_UUID, TopicPartition
+from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from kafkalite.meta.image import Change, Image, TopicImage
 
 logger = logging.getLogger("kafkalite.isr")
+
+LOGS_AT_ONCE_MAX = 10
+"""Logs that are made in one go, some 400 us each; others have their turn afterwards."""
 
 THROTTLED_REPLICAS = "leader.replication.throttled.replicas"
 Listener = Callable[[], object]
@@ -49,6 +52,8 @@ class ReplicaManager:
     def __init__(self, broker_id: int, logs: "LogManager", config: "BrokerConfig") -> None:
         self.on_taken_up: Callable[[Iterable[str]], object] = _nobody
         """Called with the topics of which `retry_offline` could make a log."""
+        self.on_unopened: Callable[[], object] = _nothing
+        """Called when `open_some` has something to do."""
         self._broker_id = broker_id
         self._logs = logs
         self._config = config
@@ -60,6 +65,10 @@ class ReplicaManager:
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._offline: dict[tuple[str, int], OfflineReplica] = {}
         """Partitions placed here whose log cannot be opened."""
+        self._unopened: dict[str, dict[int, None]] = {}
+        """Partitions placed here whose log is made when it is asked for, or its turn comes."""
+        self._room = LOGS_AT_ONCE_MAX
+        """Logs that may still be made in this go."""
         self._names: dict[UUID, str] = {}
         self._ids: dict[str, UUID] = {}
         self._high_watermarks: Mapping[TopicPartition, int] = {}
@@ -101,10 +110,12 @@ class ReplicaManager:
         """
         partition = self._partitions.get((topic, index))
         if partition is None:
-            hosted = self._hosted.get((topic, index))
-            if hosted is not None:
+            hosted = self.hosted(TopicPartition(topic, index))
+            if hosted is None:
+                raise self._absence(topic, index)
+            if not hosted.is_leader:
                 raise not_leader(hosted.topic_partition, hosted.leader_id)
-            raise self._absence(topic, index)
+            partition = hosted
         if partition.log.failure is not None:
             raise _failed(partition)
         return partition
@@ -127,7 +138,7 @@ class ReplicaManager:
         Raises:
             KafkaError: as `partition`, NOT_LEADER_OR_FOLLOWER if there is no replica here.
         """
-        partition = self._hosted.get((topic, index))
+        partition = self.hosted(TopicPartition(topic, index))
         if partition is None:
             raise self._absence(topic, index)
         if partition.log.failure is not None:
@@ -143,18 +154,29 @@ class ReplicaManager:
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
         """Return the partition if it is led here, None if not."""
-        return self._partitions.get(topic_partition)
+        found = self._partitions.get(topic_partition)
+        if found is None and self._unopened and self.hosted(topic_partition) is not None:
+            found = self._partitions.get(topic_partition)
+        return found
 
     def hosted(self, topic_partition: TopicPartition) -> Partition | None:
         """Return the partition in whatever role it has here, None if there is no replica."""
-        return self._hosted.get(topic_partition)
+        hosted = self._hosted.get(topic_partition)
+        if hosted is None and self._unopened:
+            topic, index = topic_partition
+            if index in self._unopened.get(topic, ()):
+                self._open_now(topic, (index,))
+                hosted = self._hosted.get(topic_partition)
+        return hosted
 
     def partitions(self) -> Iterable[Partition]:
-        """Return all partitions of this broker, in any role."""
+        """Return all partitions of this broker, in any role, whose log there is."""
         return self._hosted.values()
 
     def partitions_of(self, topic: str) -> dict[int, Partition]:
         """Return the partitions of a topic that are led here, by index."""
+        if topic in self._unopened:
+            self._open_now(topic, list(self._unopened[topic]))
         hosted = self._by_topic.get(topic, {})
         return {index: each for index, each in hosted.items() if each.is_leader}
 
@@ -169,6 +191,47 @@ class ReplicaManager:
         return KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this broker"
         )
+
+    # --- Making logs in the course of time -------------------------------------------------------
+
+    def open_some(self) -> bool:
+        """Make some of the logs that are missing (rule 251); return whether there are more."""
+        self._room = LOGS_AT_ONCE_MAX
+        while self._room > 0 and self._unopened:
+            topic, indexes = next(iter(self._unopened.items()))
+            self._open_now(topic, list(indexes)[: self._room])
+        self._tell_followers()
+        return bool(self._unopened)
+
+    def _open_now(self, name: str, indexes: Iterable[int]) -> None:
+        assert self._image is not None
+        topic = self._image.topics[name]
+        for index in indexes:
+            self._forget_unopened(name, index)
+            partition = self._open(topic, index)
+            if partition is not None:
+                self._give_role(partition, topic, index)
+
+    def _put_off(self, topic: "TopicImage", index: int) -> bool:
+        """Have a log made later, as enough were made in this go; False if it is to be there now."""
+        name, key = topic.name, TopicPartition(topic.name, index)
+        if index in self._unopened.get(name, ()):
+            return True
+        if self._room > 0 or name in INTERNAL_TOPICS or key in self._offline:
+            return False
+        if self._logs.get(key) is not None:
+            return False
+        if not self._unopened:
+            self.on_unopened()
+        self._unopened.setdefault(name, {})[index] = None
+        return True
+
+    def _forget_unopened(self, name: str, index: int) -> None:
+        indexes = self._unopened.get(name)
+        if indexes is not None:
+            indexes.pop(index, None)
+            if not indexes:
+                del self._unopened[name]
 
     # --- Following others ------------------------------------------------------------------------
 
@@ -313,6 +376,7 @@ class ReplicaManager:
         anew, which only loses what was lost already.
         """
         self._image = image
+        self._room = LOGS_AT_ONCE_MAX
         if not self._hosted:
             self._high_watermarks = self._logs.high_watermarks()
         for name, topic_id in list(self._ids.items()):
@@ -332,6 +396,7 @@ class ReplicaManager:
         A change may be told twice, or late: the image says what is.
         """
         self._image = image
+        self._room = LOGS_AT_ONCE_MAX
         for change in changes:
             match change:
                 case TopicCreated() | PartitionsAdded():
@@ -372,12 +437,17 @@ class ReplicaManager:
             if self._broker_id not in topic.partitions[index].replicas:
                 self._drop(TopicPartition(topic.name, index), None)
                 continue
-            partition = self._hosted.get((topic.name, index)) or self._open(topic, index)
+            partition = self._hosted.get((topic.name, index))
+            if partition is None:
+                if self._put_off(topic, index):
+                    continue
+                partition = self._open(topic, index)
             if partition is not None:
                 self._give_role(partition, topic, index)
 
     def _open(self, topic: "TopicImage", index: int) -> Partition | None:
         """Open or create the log of a partition; None if its disk fails it."""
+        self._room -= 1
         state = topic.partitions[index]
         config = self._config.log_config(topic.configs)
         topic_partition = TopicPartition(topic.name, index)
@@ -441,12 +511,14 @@ class ReplicaManager:
         del self._ids[name]
         indexes = [*self._by_topic.get(name, ())]
         indexes += [index for topic, index in self._offline if topic == name]
+        self._unopened.pop(name, None)
         for index in indexes:
             self._drop(TopicPartition(name, index), None if is_deleted else topic_id)
 
     def _drop(self, topic_partition: TopicPartition, topic_id: UUID | None) -> None:
         """Delete a replica that does not belong here any more; nothing if there is none."""
         name, index = topic_partition
+        self._forget_unopened(name, index)
         is_offline = self._offline.pop(topic_partition, None) is not None
         partition = self._hosted.pop(topic_partition, None)
         if partition is None and not is_offline:
@@ -511,6 +583,10 @@ class ReplicaManager:
 
 def _nobody(topics: Iterable[str]) -> None:
     """Be told, and do nothing."""
+
+
+def _nothing() -> None:
+    """Nobody makes logs that are missing, other than who asks for one."""
 
 
 def _unknown_id(topic_id: UUID) -> KafkaError:

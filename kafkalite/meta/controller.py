@@ -3,7 +3,7 @@
 It has no state, and nothing happens here but the decision; `meta/runner.py` does the rest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import assert_never
 
 from kafkalite.meta.adoption import adopt_topic
@@ -57,7 +57,7 @@ from kafkalite.meta.reassign import finish_reassignments, reassign
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 PARTITIONS_AT_ONCE_MAX = 10_000
-"""Partitions that one event may create, as in Kafka's QuorumController."""
+"""Partitions that one request may create, as in Kafka's ReplicationControlManager."""
 
 
 def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
@@ -159,7 +159,7 @@ def _placed_partitions(event: CreateTopic, image: Image) -> list[PartitionImage]
             ErrorCode.INVALID_PARTITIONS,
             "The number of partitions has to be at least 1, or -1 for the broker's num.partitions",
         )
-    _check_partition_count(event.num_partitions)
+    check_partition_count(event.num_partitions)
     return _place(
         image,
         count=event.num_partitions,
@@ -175,7 +175,7 @@ def _assigned_partitions(event: CreateTopic, image: Image) -> list[PartitionImag
             "Replicas are assigned by hand: the number of partitions and the replication factor "
             "have to be -1",
         )
-    _check_partition_count(len(event.assignments))
+    check_partition_count(len(event.assignments))
     by_index: dict[int, Sequence[int]] = {}
     for index, replicas in event.assignments:
         if index in by_index:
@@ -189,8 +189,9 @@ def _assigned_partitions(event: CreateTopic, image: Image) -> list[PartitionImag
             "The assigned partitions have to be numbered from 0 without gaps",
         )
     replication_factor = len(by_index[0])
+    eligible = image.eligible_brokers()
     return [
-        _assigned(by_index[index], image, replication_factor=replication_factor)
+        _assigned(by_index[index], image, replication_factor=replication_factor, eligible=eligible)
         for index in range(len(by_index))
     ]
 
@@ -224,7 +225,12 @@ def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
             ErrorCode.REASSIGNMENT_IN_PROGRESS,
             f"A reassignment of {event.name} is in progress: partitions can be added after it",
         )
-    _check_partition_count(additional)
+    if additional > PARTITIONS_AT_ONCE_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"{additional} partitions are more than the {PARTITIONS_AT_ONCE_MAX} that can be added "
+            "at once",
+        )
     replication_factor = len(topic.partitions[0].replicas)
     if event.assignments is None:
         partitions = _place(
@@ -240,8 +246,9 @@ def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
                 f"{additional} partition(s) are to be added, replicas are assigned to "
                 f"{len(event.assignments)}",
             )
+        eligible = image.eligible_brokers()
         partitions = [
-            _assigned(replicas, image, replication_factor=replication_factor)
+            _assigned(replicas, image, replication_factor=replication_factor, eligible=eligible)
             for replicas in event.assignments
         ]
     added = PartitionsAdded(
@@ -278,12 +285,17 @@ def _existing(name: str, image: Image) -> TopicImage:
     return topic
 
 
-def _check_partition_count(count: int) -> None:
+def check_partition_count(count: int) -> None:
+    """Refuse a request to create so many partitions in all (rule 250).
+
+    Raises:
+        KafkaError: POLICY_VIOLATION.
+    """
     if count > PARTITIONS_AT_ONCE_MAX:
         raise KafkaError(
-            ErrorCode.INVALID_PARTITIONS,
-            f"{count} partitions are more than the {PARTITIONS_AT_ONCE_MAX} that can be created "
-            "at once",
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: {count}, and "
+            f"{PARTITIONS_AT_ONCE_MAX} can be created at once",
         )
 
 
@@ -301,10 +313,17 @@ def _place(
     hosts = eligible if replication_factor <= len(eligible) else tuple(image.brokers)
     racks = {broker_id: image.brokers[broker_id].rack for broker_id in hosts}
     placed = place_replicas(racks, count=count, replication_factor=replication_factor, start=start)
-    return [_new_partition(replicas, image) for replicas in placed]
+    made = {replicas: _new_partition(replicas, eligible) for replicas in set(placed)}
+    return [made[replicas] for replicas in placed]
 
 
-def _assigned(replicas: Sequence[int], image: Image, *, replication_factor: int) -> PartitionImage:
+def _assigned(
+    replicas: Sequence[int],
+    image: Image,
+    *,
+    replication_factor: int,
+    eligible: Collection[int],
+) -> PartitionImage:
     """Return a partition assigned by hand (as Kafka's validateManualPartitionAssignment)."""
     refusal = ""
     if not replicas:
@@ -320,11 +339,10 @@ def _assigned(replicas: Sequence[int], image: Image, *, replication_factor: int)
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"A partition is assigned to {refusal}"
         )
-    return _new_partition(tuple(replicas), image)
+    return _new_partition(tuple(replicas), eligible)
 
 
-def _new_partition(replicas: tuple[int, ...], image: Image) -> PartitionImage:
+def _new_partition(replicas: tuple[int, ...], eligible: Collection[int]) -> PartitionImage:
     """Return a partition that begins: all live replicas are in sync, and the first leads."""
-    eligible = image.eligible_brokers()
     isr = tuple(broker for broker in replicas if broker in eligible) or replicas
     return PartitionImage(replicas, isr, isr[0])

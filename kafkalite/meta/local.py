@@ -15,7 +15,7 @@ from zlib import crc32
 import trio
 
 from kafkalite.log.disk import TornFile
-from kafkalite.meta.changes import Change, from_json, snapshot, to_json
+from kafkalite.meta.changes import Change, from_json, snapshot, to_text
 from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.meta.store import MetadataStoreError, Stored, StoreEvent
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -135,12 +135,11 @@ class LocalStore:
         size = self._file.size
         if size < max(SUM_UP_FROM_BYTES, SUM_UP_GROWTH * self._first_line_size):
             return
-        line = _write_line(image.version, snapshot(image))
         try:
             if self._flush:
-                await self._disk.run_in_thread(self._rewrite, line)
+                await self._disk.run_in_thread(self._rewrite, image)
             else:
-                self._rewrite(line)
+                self._rewrite(image)
         except OSError as error:
             logger.warning("%s: could not be summed up: %s", self._path, error.strerror)
 
@@ -169,7 +168,8 @@ class LocalStore:
         if not size:
             self._first_line_size = len(line)
 
-    def _rewrite(self, line: bytes) -> None:
+    def _rewrite(self, image: Image) -> None:
+        line = _write_line(image.version, snapshot(image))
         self._disk.replace(self._path, line, sync=self._flush)
         old = self._file
         assert old is not None
@@ -191,8 +191,7 @@ class LocalStore:
 
 
 def _write_line(version: int, changes: Sequence[Change]) -> bytes:
-    values = {"version": version, "changes": [to_json(change) for change in changes]}
-    text = json.dumps(values, separators=(",", ":")).encode()
+    text = f'{{"version":{version},"changes":[{",".join(map(to_text, changes))}]}}'.encode()
     return b"%08x %s\n" % (crc32(text), text)
 
 

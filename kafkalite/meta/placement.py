@@ -20,10 +20,12 @@ def place_replicas(
     """
     assert 1 <= replication_factor <= len(racks)
     circle = _alternate_racks(racks)
-    return [
+    period = len(circle) * max(len(circle) - 1, 1)
+    chosen = [
         _choose(circle, racks, first=start + index, replication_factor=replication_factor)
-        for index in range(count)
+        for index in range(min(count, period))
     ]
+    return [chosen[index % period] for index in range(count)]
 
 
 def _alternate_racks(racks: Mapping[int, str | None]) -> list[int]:

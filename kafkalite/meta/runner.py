@@ -20,14 +20,14 @@ from kafkalite.log_config import LogConfig
 from kafkalite.meta.apart import commit_apart, with_failure
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
-    BrokerRegistered,
     Change,
     ConfigsChanged,
     ImageReplaced,
     ProducerIdsAllocated,
 )
+from kafkalite.meta.controller import check_partition_count
 from kafkalite.meta.controller_loop import ControllerLoop
-from kafkalite.meta.deciding import Decision, decide_all
+from kafkalite.meta.deciding import Decision, decide_all, new_addresses, slices
 from kafkalite.meta.events import (
     AllocateProducerIds,
     CreateTopic,
@@ -152,11 +152,7 @@ class MetadataRunner:
         self._channel = channel
 
     async def load(self) -> Image:
-        """Take up what was committed before the last stop; return the image.
-
-        Raises:
-            MetadataStoreError: it cannot be read.
-        """
+        """Return the image of what was committed before. Raises MetadataStoreError."""
         async with self._changing:
             try:
                 await self._catch_up(known_version=-1)
@@ -223,13 +219,17 @@ class MetadataRunner:
         return result
 
     async def submit_all(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
-        """Make several events happen, in order, with one commit.
+        """Make several events happen, in order; with one commit if they are not very many.
 
         Returns, for each, what changed or why it was refused; a refusal does not touch the others.
 
         Raises:
             KafkaError: NOT_CONTROLLER, this broker has nothing to decide.
         """
+        parts = slices(events)
+        return [result for part in parts for result in await self._submit_together(part)]
+
+    async def _submit_together(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
         async with self._changing:
             self._check_is_controller()
             if self._behind:
@@ -255,9 +255,14 @@ class MetadataRunner:
         self._apply(replace(image, version=version), changes)
         await self._store.sum_up(self._image)
 
-    def preview(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
+    async def preview(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
         """Return what `submit_all` would, and change nothing (validate_only)."""
-        results, _, _ = self._decide(events)
+        results: list[list[Change] | KafkaError] = []
+        image = self._image
+        for part in slices(events):
+            await trio.lowlevel.checkpoint()
+            decided, _, image = self._decide(part, image)
+            results += decided
         return results
 
     def new_topic_id(self) -> UUID:
@@ -281,10 +286,17 @@ class MetadataRunner:
         return topic
 
     async def ensure_topics(self, names: Iterable[str]) -> dict[str, KafkaError]:
-        """Create those topics that are not there, with one commit; return what was refused."""
+        """Create those topics that are not there; return what was refused.
+
+        That is all of them if they are more than one request may create (rule 250).
+        """
         missing = [name for name in dict.fromkeys(names) if name not in self._image.topics]
         if not missing:
             return {}
+        try:
+            check_partition_count(len(missing) * self._config.int("num.partitions"))
+        except KafkaError as error:
+            return dict.fromkeys(missing, error)
         events = [
             default_topic(
                 name,
@@ -528,24 +540,13 @@ class MetadataRunner:
         self._changed.set()
         self._changed = trio.Event()
 
-    def _decide(self, events: Iterable[Event]) -> Decision:
-        return decide_all(events, self._image, self._config, and_then=self._new_addresses)
+    def _decide(self, events: Iterable[Event], image: Image | None = None) -> Decision:
+        return decide_all(events, image or self._image, self._config, and_then=self._new_addresses)
 
     def _new_addresses(self, changes: Sequence[Change], image: Image) -> list[Change]:
-        """Return what a changed `advertised.listeners` of a lone broker means; the same commit.
-
-        In a cluster each broker registers its own addresses.
-        """
-        own = ConfigResource(BROKER_RESOURCE, str(self._broker_id))
-        broker = image.brokers.get(self._broker_id)
-        touched = any(isinstance(each, ConfigsChanged) and each.resource == own for each in changes)
-        if self._store.shared or broker is None or not touched:
+        if self._store.shared:
             return []
-        advertised = image.configs_of(own).get("advertised.listeners")
-        endpoints = self._config.endpoints_with(advertised, self._bound_ports)
-        if endpoints == broker.endpoints:
-            return []
-        return [BrokerRegistered(broker_id=self._broker_id, endpoints=endpoints, rack=broker.rack)]
+        return new_addresses(changes, image, self._config, self._bound_ports)
 
     def _own_broker(self) -> BrokerImage:
         endpoints = self._config.endpoints(self._bound_ports)

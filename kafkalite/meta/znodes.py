@@ -23,6 +23,7 @@ from kafkalite.meta.changes import (
     Change,
     from_json,
     to_json,
+    to_text,
 )
 from kafkalite.meta.image import BrokerImage, ConfigResource, PartitionImage, TopicImage
 
@@ -182,14 +183,8 @@ def change_path(version: int) -> str:
 
 def change_data(changes: Iterable[Change], *, broker_id: int, controller_epoch: int) -> bytes:
     """Return what it holds: the changes, and whose they are."""
-    return _encode(
-        {
-            "version": 1,
-            "broker": broker_id,
-            "controller_epoch": controller_epoch,
-            "changes": [to_json(change) for change in changes],
-        }
-    )
+    head = f'"version":1,"broker":{broker_id},"controller_epoch":{controller_epoch}'
+    return f'{{{head},"changes":[{",".join(map(to_text, changes))}]}}'.encode()
 
 
 def read_changes(path: str, data: bytes) -> list[Change]:

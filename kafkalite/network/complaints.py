@@ -24,7 +24,9 @@ class Complaints:
         now_s: a monotonic clock, in seconds.
     """
 
-    def __init__(self, logger: "logging.Logger", now_s: "Callable[[], float]" = time.monotonic) -> None:
+    def __init__(
+        self, logger: "logging.Logger", now_s: "Callable[[], float]" = time.monotonic
+    ) -> None:
         self._logger = logger
         self._now_s = now_s
         self._kinds: dict[str, _Kind] = {}
@@ -49,9 +51,12 @@ class Complaints:
         if left_out is None:
             return
         if left_out:
-            template, arguments = template + " (%d more such lines left out)", (
-                *arguments,
-                left_out,
+            template, arguments = (
+                template + " (%d more such lines left out)",
+                (
+                    *arguments,
+                    left_out,
+                ),
             )
         log(template, *arguments, **options)
 

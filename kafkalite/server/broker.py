@@ -265,6 +265,7 @@ class Broker:
         # From here on nothing waits until all parts know where the cluster stands.
         services.replicas.load(metadata.image)
         metadata.subscribe(self._on_changes)
+        nursery.start_soon(self._make_logs)
         services.replicas.on_taken_up = lambda topics: self._lead(metadata.image, topics)
         self._image = metadata.image
         services.group_metadata.update(metadata.image)
@@ -278,6 +279,16 @@ class Broker:
         else:
             nursery.start_soon(self._retry_offline)
         await nursery.start(connections.run)
+
+    async def _make_logs(self) -> None:
+        """Make the logs of many new partitions, a few at a time (rule 251)."""
+        replicas = self.services.replicas
+        while True:
+            unopened = trio.Event()
+            replicas.on_unopened = unopened.set
+            while replicas.open_some():
+                await trio.lowlevel.checkpoint()
+            await unopened.wait()
 
     async def _retry_offline(self) -> None:
         """Do on a lone broker what the keeper of the ISRs does in a cluster."""

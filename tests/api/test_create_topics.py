@@ -156,3 +156,31 @@ def test_a_full_disk_creates_nothing(kit):
     (answer,) = create(kit, topic("a"))
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert not kit.image.topics
+
+
+class TestVeryMany:
+    """Rule 250."""
+
+    def test_more_partitions_than_one_request_may_create_are_refused_whole(self, kit):
+        before = kit.image
+        answers = create(kit, *(topic(f"t{i}", 1_000) for i in range(11)))
+        assert {answer.error_code for answer in answers} == {ErrorCode.POLICY_VIOLATION}
+        assert len(answers) == 11
+        assert kit.image is before
+
+    def test_assigned_partitions_and_the_brokers_default_count(self):
+        kit = MetadataKit(num_partitions="6000")
+        assigned = [(index, [1]) for index in range(5_000)]
+        answers = create(kit, topic("a", -1, -1), topic("b", -1, -1, assignments=assigned))
+        assert {answer.error_code for answer in answers} == {ErrorCode.POLICY_VIOLATION}
+
+    def test_as_many_as_may_be_are_created(self, kit):
+        answers = create(kit, *(topic(f"t{i}", 1_000) for i in range(10)))
+        assert {answer.error_code for answer in answers} == {ErrorCode.NONE}
+        assert all(answer.num_partitions == 1_000 for answer in answers)
+
+    def test_topics_that_are_alike_are_described_alike(self, kit):
+        topics = [topic(f"t{i}", configs=[("retention.ms", str(i % 2))]) for i in range(60)]
+        for index, answer in enumerate(create(kit, *topics)):
+            entries = {entry.name: entry.value for entry in answer.configs}
+            assert entries["retention.ms"] == str(index % 2)

@@ -183,6 +183,14 @@ class TestAutoCreation:
         kit = MetadataKit(auto_create_topics_enable="false")
         assert codes(ask(kit, "new", auto=True)) == [("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
+    def test_more_than_one_request_may_create_stay_unknown(self, kit):
+        """Rule 250."""
+        names = [f"t{index}" for index in range(10_001)]
+        before = kit.image
+        answer = ask(kit, *names, auto=True)
+        assert {code for _, code in codes(answer)} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        assert kit.image is before
+
     def test_asking_for_all_topics_creates_none(self, kit):
         """Rule 20."""
         version = kit.image.version

@@ -3,8 +3,9 @@
 from uuid import UUID
 
 import pytest
+import trio
 
-from kafkalite.isr.replicas import ReplicaManager
+from kafkalite.isr.replicas import LOGS_AT_ONCE_MAX, ReplicaManager
 from kafkalite.log.checkpoint import write_partition_metadata
 from kafkalite.meta.changes import (
     ConfigsChanged,
@@ -271,3 +272,86 @@ async def test_logs_stay_where_the_metadata_are_lost(kit):
     (home,) = kit.logs.paths
     names = [each.name for each in kit.disk.list(home)]
     assert [name for name in names if name.startswith("t-0.") and name.endswith("-stray")]
+
+
+class TestManyNewPartitions:
+    """Rule 251: their logs are made a few at a time."""
+
+    COUNT = 5 * LOGS_AT_ONCE_MAX
+
+    def test_one_commit_makes_a_few(self, kit_of):
+        kit = kit_of(self.COUNT)
+        assert len(kit.logs.logs()) == LOGS_AT_ONCE_MAX
+        for turn in range(2, 6):
+            assert kit.replicas.open_some() == (turn < 5)
+            assert len(kit.logs.logs()) == turn * LOGS_AT_ONCE_MAX
+        assert not kit.replicas.open_some()
+        assert sorted(kit.replicas.partitions_of("t")) == list(range(self.COUNT))
+
+    def test_one_that_is_asked_for_is_there(self, kit_of):
+        kit = kit_of(self.COUNT)
+        last = self.COUNT - 1
+        partition = kit.replicas.partition("t", last)
+        assert partition.is_leader
+        assert kit.append("a", index=last) == 0
+        assert kit.replicas.find(TopicPartition("t", last)) is partition
+        assert kit.replicas.find(TopicPartition("t", last - 1)).is_leader
+        assert kit.replicas.hosted(TopicPartition("t", last - 2)) is not None
+        assert kit.replicas.replica("t", last - 3).is_leader
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert refusal(kit.replicas.partition, "t", self.COUNT).code is unknown
+        while kit.replicas.open_some():
+            pass
+        assert len(kit.logs.logs()) == self.COUNT
+        assert kit.replicas.partition("t", last) is partition
+
+    def test_all_of_a_topic_are_there_when_it_is_asked_for(self, kit_of):
+        kit = kit_of(self.COUNT)
+        assert len(kit.replicas.partitions_of("t")) == self.COUNT
+        assert not kit.replicas.open_some()
+
+    async def test_a_topic_deleted_meanwhile_leaves_nothing(self, kit):
+        await kit.create("t", self.COUNT)
+        await kit.create("u", self.COUNT)
+        await kit.delete("t")
+        while kit.replicas.open_some():
+            pass
+        assert {log.topic_partition.topic for log in kit.logs.logs()} == {"u"}
+        await kit.create("t", 1)
+        assert kit.append("a") == 0
+
+    async def test_somebody_is_told_that_there_is_work(self, kit):
+        told = []
+        kit.replicas.on_unopened = lambda: told.append(1)
+        await kit.create("t", LOGS_AT_ONCE_MAX)
+        assert told == []
+        await kit.create("u", self.COUNT)
+        assert told == [1]
+
+    async def test_internal_topics_are_made_at_once(self, kit):
+        await kit.create("__consumer_offsets", 50)
+        assert len(kit.logs.logs()) == 50
+
+    async def test_a_partition_that_moves_away_before_is_not_made(self, kit):
+        topic_id = await kit.create("t", self.COUNT)
+        last = self.COUNT - 1
+        moved = PartitionChanged(name="t", topic_id=topic_id, index=last, state=ELSEWHERE)
+        kit.replicas.on_changes([moved], kit.metadata.image.apply([moved]))
+        while kit.replicas.open_some():
+            pass
+        assert len(kit.logs.logs()) == self.COUNT - 1
+
+
+@pytest.fixture
+def kit_of():
+    """A kit with a topic of so many partitions, none of which was asked for."""
+
+    def make(count):
+        async def start():
+            kit = await DataKit().start()
+            await kit.create("t", count)
+            return kit
+
+        return trio.run(start)
+
+    return make

@@ -21,6 +21,7 @@ from kafkalite.meta.changes import (
     from_json,
     snapshot,
     to_json,
+    to_text,
 )
 from kafkalite.meta.controller import decide
 from kafkalite.meta.image import Image, PartitionImage
@@ -54,6 +55,7 @@ REASSIGNED = PartitionImage((3, 1, 2), (1,), 1, 3, 4, adding=(3,), removing=(2,)
 )
 def test_every_change_goes_through_json(change):
     assert from_json(json.loads(json.dumps(to_json(change)))) == change
+    assert from_json(json.loads(to_text(change))) == change
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ class TestCreateTopic:
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 "1 are registered",
             ),
-            (create(num_partitions=10_001), ErrorCode.INVALID_PARTITIONS, "at once"),
+            (create(num_partitions=10_001), ErrorCode.POLICY_VIOLATION, "at once"),
             (create(configs={"nope": "1"}), ErrorCode.INVALID_CONFIG, "nope"),
             (create(configs={"retention.ms": "x"}), ErrorCode.INVALID_CONFIG, "retention.ms"),
             (create(configs={"retention.ms": None}), ErrorCode.INVALID_CONFIG, "No value"),

@@ -124,7 +124,7 @@ def test_damage_before_good_commits_stops_the_start_with_one_line():
 def test_a_change_of_another_version_of_kafkalite_stops_the_start(monkeypatch):
     where = disk()
     store, _ = store_on(where)
-    monkeypatch.setattr(local, "to_json", lambda _: {"change": "FromTheFuture"})
+    monkeypatch.setattr(local, "to_text", lambda _: '{"change":"FromTheFuture"}')
     commit(store, 1, change(1))
     monkeypatch.undo()
     with pytest.raises(MetadataStoreError, match="FromTheFuture"):

@@ -6,6 +6,7 @@ import trio
 
 from kafkalite.config import load_config
 from kafkalite.meta.changes import ConfigsChanged, TopicCreated, TopicDeleted
+from kafkalite.meta.deciding import EVENTS_AT_ONCE_MAX
 from kafkalite.meta.events import (
     CreateTopic,
     DeleteTopic,
@@ -132,7 +133,7 @@ def test_events_together_are_one_commit_and_refused_ones_do_not_touch_the_others
 
 def test_a_preview_changes_nothing(kit):
     before = kit.image
-    results = kit.runner.preview([create("a"), DeleteTopic(name="b")])
+    results = trio.run(kit.runner.preview, [create("a"), DeleteTopic(name="b")])
     assert isinstance(results[0][0], TopicCreated)
     assert isinstance(results[1], KafkaError)
     assert kit.image is before
@@ -445,3 +446,66 @@ def test_settings_of_a_topics_logs(kit):
 
 def test_ids_of_new_topics_are_made_outside_of_the_decision(kit):
     assert kit.runner.new_topic_id() != kit.runner.new_topic_id()
+
+
+class TestVeryMany:
+    """Rule 250: many events are several commits."""
+
+    COUNT = 5 * EVENTS_AT_ONCE_MAX
+
+    def events(self, prefix="t"):
+        return [create(f"{prefix}{index}") for index in range(self.COUNT)]
+
+    def test_commits_are_bounded_in_events_and_in_partitions(self, kit):
+        commits = []
+        kit.runner.subscribe(lambda changes, image: commits.append(len(changes)))
+        results = kit.run(kit.runner.submit_all, self.events())
+        assert len(results) == self.COUNT
+        assert commits == [EVENTS_AT_ONCE_MAX] * 5
+        commits.clear()
+        wide = [create(f"wide{index}", num_partitions=400) for index in range(5)]
+        kit.run(kit.runner.submit_all, wide)
+        assert commits == [2, 2, 1]
+
+    def test_others_have_their_turn_in_between(self, kit):
+        counts = []
+
+        async def ask_for_little(began):
+            await began.wait()
+            await kit.runner.submit(create("little"))
+            counts.append(len(kit.image.topics))
+
+        async def ask():
+            began = trio.Event()
+            kit.runner.subscribe(lambda changes, image: began.set())
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(kit.runner.submit_all, self.events())
+                nursery.start_soon(ask_for_little, began)
+
+        kit.run(ask)
+        assert counts[0] <= 3 * EVENTS_AT_ONCE_MAX
+        assert len(kit.image.topics) == self.COUNT + 1
+
+    def test_who_is_cancelled_creates_no_more(self, kit):
+        async def ask():
+            with trio.CancelScope() as scope:
+                kit.runner.subscribe(lambda changes, image: scope.cancel())
+                await kit.runner.submit_all(self.events())
+            assert scope.cancelled_caught
+
+        kit.run(ask)
+        assert len(kit.image.topics) == EVENTS_AT_ONCE_MAX
+
+    def test_a_preview_of_many_sees_what_comes_before(self, kit):
+        before = kit.image
+        results = kit.run(kit.runner.preview, [*self.events("a.b"), create("a_b0")])
+        assert isinstance(results[-1], KafkaError)
+        assert all(not isinstance(result, KafkaError) for result in results[:-1])
+        assert kit.image is before
+
+    def test_too_many_to_be_created_by_default_are_refused_together(self, kit):
+        names = [f"t{index}" for index in range(10_001)]
+        refused = kit.run(kit.runner.ensure_topics, names)
+        assert {error.code for error in refused.values()} == {ErrorCode.POLICY_VIOLATION}
+        assert len(refused) == len(names)
+        assert not kit.image.topics
