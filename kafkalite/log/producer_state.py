@@ -45,6 +45,12 @@ _SNAPSHOT_ENTRY = Struct(">qhiqiqiq")
 _CRC_START = 6
 """Version and CRC themselves are not covered."""
 
+_EARLIER_HEADER = Struct(">8si")
+_EARLIER_MAGIC = b"+batches"
+_EARLIER_ENTRY = Struct(">qiiqqq")
+"""Behind the entries of Kafka's format stand the batches before each producer's last one, oldest
+first. Kafka's CRC covers all of the file, and its readers end with the entries (rule 232)."""
+
 
 class AppendedBatch(NamedTuple):
     """One of a producer's last batches; sequences and offsets are inclusive at both ends."""
@@ -66,8 +72,8 @@ class ProducerState:
         coordinator_epoch: of the latest marker, -1 if there was none.
         last_timestamp: ms, of the latest batch or marker.
         transaction_first_offset: of the open transaction, -1 if none is open.
-        batches: the last BATCHES_REMEMBERED of this epoch, oldest first. Only the last one is
-            kept in snapshots.
+        batches: the last BATCHES_REMEMBERED of this epoch, oldest first. In a snapshot that
+            Kafka has written there is only the last one.
     """
 
     producer_id: int
@@ -314,7 +320,7 @@ class ProducerStates:
     # --- Snapshots -------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return the content of a `.snapshot` file for the log end offset of now."""
+        """Return the content of a `.snapshot` file for the log end offset of now (rule 232)."""
         entries = b"".join(
             _SNAPSHOT_ENTRY.pack(
                 state.producer_id,
@@ -328,6 +334,13 @@ class ProducerStates:
             )
             for state in self._producers.values()
         )
+        earlier = [
+            _EARLIER_ENTRY.pack(state.producer_id, *batch)
+            for state in self._producers.values()
+            for batch in state.batches[:-1]
+        ]
+        if earlier:
+            entries += _EARLIER_HEADER.pack(_EARLIER_MAGIC, len(earlier)) + b"".join(earlier)
         count = len(self._producers)
         crc = crc32c(entries, crc32c(count.to_bytes(4, "big")))
         return _SNAPSHOT_HEADER.pack(_SNAPSHOT_VERSION, crc, count) + entries
@@ -431,11 +444,13 @@ def read_snapshot(snapshot: bytes) -> list[ProducerState]:
             raise _corrupt(f"has version {version} instead of {_SNAPSHOT_VERSION}")
         if crc32c(memoryview(snapshot)[_CRC_START:]) != crc:
             raise _corrupt(f"does not match its CRC {crc:#010x}")
-        entries = list(_SNAPSHOT_ENTRY.iter_unpack(memoryview(snapshot)[_SNAPSHOT_HEADER.size :]))
+        end = _SNAPSHOT_HEADER.size + count * _SNAPSHOT_ENTRY.size
+        if not _SNAPSHOT_HEADER.size <= end <= len(snapshot):
+            raise _corrupt(f"has no {count} entries in its {len(snapshot)} bytes")
+        entries = _SNAPSHOT_ENTRY.iter_unpack(memoryview(snapshot)[_SNAPSHOT_HEADER.size : end])
+        earlier = _read_earlier(memoryview(snapshot)[end:])
     except StructError as error:
         raise _corrupt("is cut off") from error
-    if len(entries) != count:
-        raise _corrupt(f"has {len(entries)} entries instead of {count}")
     states = []
     for (
         producer_id,
@@ -453,11 +468,26 @@ def read_snapshot(snapshot: bytes) -> list[ProducerState]:
         if last_offset >= 0:
             first_sequence = (last_sequence - offset_delta) % _SEQUENCE_RANGE
             first_offset = last_offset - offset_delta
+            state.batches += earlier.get(producer_id, [])[-BATCHES_REMEMBERED + 1 :]
             state.batches.append(
                 AppendedBatch(first_sequence, last_sequence, first_offset, last_offset, timestamp)
             )
         states.append(state)
     return states
+
+
+def _read_earlier(data: memoryview) -> dict[int, list[AppendedBatch]]:
+    """Return the batches before the last, by producer; none if Kafka wrote the snapshot."""
+    found: dict[int, list[AppendedBatch]] = {}
+    if len(data) < _EARLIER_HEADER.size:
+        return found
+    magic, count = _EARLIER_HEADER.unpack_from(data)
+    if magic != _EARLIER_MAGIC:
+        return found
+    end = _EARLIER_HEADER.size + count * _EARLIER_ENTRY.size
+    for producer_id, *batch in _EARLIER_ENTRY.iter_unpack(data[_EARLIER_HEADER.size : end]):
+        found.setdefault(producer_id, []).append(AppendedBatch(*batch))
+    return found
 
 
 def _check_sequence(header: BatchHeader, state: ProducerState) -> None:

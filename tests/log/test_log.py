@@ -779,3 +779,45 @@ def test_the_listener_hears_when_flush_ms_begins_to_count():
     log.flush_now()
     append(log, "c", now_ms=NOW_MS + 900)
     assert log.flush_due_ms == NOW_MS + 1400
+
+
+# --- Batches sent again --------------------------------------------------------------------------
+
+PRODUCER = {"producer_id": 5, "producer_epoch": 0}
+
+
+def send_again(log, sequences):
+    return [
+        append(log, f"v{sequence}", base_sequence=sequence, **PRODUCER) for sequence in sequences
+    ]
+
+
+@pytest.mark.parametrize("how", ["stop", "crash", "truncation"])
+def test_last_five_batches_of_a_producer_are_recognised_afterwards(how):
+    """Rules 56 and 232. After an orderly stop Kafka knows the last one only."""
+    disk = SimDisk()
+    log = make_log(disk)
+    send_again(log, range(7))
+    if how == "truncation":
+        log.roll()
+        append(log, "to be cut off")
+        log.truncate_to(7)
+    else:
+        if how == "stop":
+            log.close()
+        log = make_log(disk, clean=how == "stop")
+    again = send_again(log, range(2, 7))
+    assert [(info.first_offset, info.duplicate) for info in again] == [
+        (offset, True) for offset in range(2, 7)
+    ]
+    with pytest.raises(KafkaError) as error:
+        send_again(log, [1])
+    assert error.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert not send_again(log, [7])[0].duplicate
+
+
+def test_follower_that_is_promoted_recognises_the_last_five_batches():
+    leader, follower = make_log(), make_log()
+    send_again(leader, range(7))
+    follower.append_as_follower(copied(leader))
+    assert all(info.duplicate for info in send_again(follower, range(2, 7)))
