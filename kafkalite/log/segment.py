@@ -5,12 +5,19 @@ thousand idle partitions cost a thousand directory listings at start and no desc
 Nothing here knows roles, watermarks or retention. Failures of the disk are `OSError`.
 """
 
+import logging
 from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkalite.log.aborted import AbortedIndex
-from kafkalite.log.index import MAX_RELATIVE_OFFSET, OffsetIndex, TimeEntry, TimeIndex
+from kafkalite.log.index import (
+    MAX_RELATIVE_OFFSET,
+    OffsetEntry,
+    OffsetIndex,
+    TimeEntry,
+    TimeIndex,
+)
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import (
     BATCH_OVERHEAD,
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
     from kafkalite.log.disk import Bytes, Disk, File
     from kafkalite.wire.records import BatchHeader
 
+logger = logging.getLogger(__name__)
+
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
 TIME_INDEX_SUFFIX: Final = ".timeindex"
@@ -38,6 +47,9 @@ SWAP_SUFFIX: Final = ".swap"
 
 SCAN_BYTES: Final = 8192
 """Read at once when walking batch headers: an index interval with its last batch, mostly."""
+
+REBUILD_INTERVAL_BYTES: Final = 4096
+"""Between two entries of an index that is rebuilt here: the default of index.interval.bytes."""
 
 MAX_SEGMENT_BYTES: Final = 2**31 - 1
 """Positions are int32 in the offset index."""
@@ -310,7 +322,7 @@ class Segment:
 
     def locate(self, offset: int) -> BatchSpan | None:
         """Return the first batch whose last offset is >= `offset`; None if all are below."""
-        for span in self.spans(self.offset_index.lookup(offset).position):
+        for span in self.spans(self._position_before(offset)):
             if span.last_offset >= offset:
                 return span
         return None
@@ -325,7 +337,11 @@ class Segment:
         Returns:
             The boundary, and an offset whose batch starts there.
         """
-        position = max(self.offset_index.lookup_position(limit).position, start)
+        entry = self.offset_index.lookup_position(limit)
+        if not self._holds(entry):
+            self._rebuild_offset_index()
+            entry = self.offset_index.lookup_position(limit)
+        position = max(entry.position, start)
         span = None
         for span in self.spans(position):
             if span.end_position > limit:
@@ -336,9 +352,70 @@ class Segment:
     def next_offset(self) -> int:
         """Return the offset after the last batch, found from the last index entry on."""
         next_offset = self.base_offset
-        for span in self.spans(self.offset_index.last_entry().position):
+        entry = self.offset_index.last_entry()
+        if not self._holds(entry):
+            self._rebuild_offset_index()
+            entry = self.offset_index.last_entry()
+        for span in self.spans(entry.position):
             next_offset = span.last_offset + 1
         return next_offset
+
+    # --- Damaged indexes -------------------------------------------------------------------------
+
+    def _position_before(self, offset: int) -> int:
+        """Return where to look for an offset from."""
+        entry = self.offset_index.lookup(offset)
+        if not self._holds(entry):
+            self._rebuild_offset_index()
+            entry = self.offset_index.lookup(offset)
+        return entry.position
+
+    def _holds(self, entry: OffsetEntry) -> bool:
+        """Whether an entry of the offset index fits the log: a batch that it may be of is there.
+
+        The file is read at start and trusted; a flipped bit would hide all that is behind it, and
+        the next append would give its offsets away again (rule 233).
+        """
+        position = entry.position
+        if not position:
+            return True
+        if not 0 < position <= self.size - BATCH_OVERHEAD:
+            return False
+        base_offset, batch_length, magic, _, _ = _span(self.file.pread(_SPAN.size, position))
+        return (
+            magic == MAGIC
+            and batch_length >= BATCH_OVERHEAD - LENGTH_OVERHEAD
+            and position + batch_length + LENGTH_OVERHEAD <= self.size
+            and self.base_offset <= base_offset <= entry.offset
+        )
+
+    def _rebuild_offset_index(self) -> None:
+        """Make the offset index from the log. Raises OSError, KafkaError."""
+        logger.warning("%s does not fit its log and is rebuilt", self.path(INDEX_SUFFIX))
+        self.offset_index.clear()
+        unindexed_bytes = 0
+        for span in self.spans():
+            if unindexed_bytes > REBUILD_INTERVAL_BYTES:
+                self.offset_index.append(span.last_offset, span.position)
+                unindexed_bytes = 0
+            unindexed_bytes += span.end_position - span.position
+        self.offset_index.write_pending()
+
+    def _rebuild_time_index(self) -> TimeEntry:
+        """Make the time index from the log; return the last entry. Raises OSError, KafkaError."""
+        self.time_index.clear()
+        unindexed_bytes = 0
+        largest = TimeEntry(-1, self.base_offset)
+        for span in self.spans():
+            if span.max_timestamp > largest.timestamp:
+                largest = TimeEntry(span.max_timestamp, span.last_offset)
+            if unindexed_bytes > REBUILD_INTERVAL_BYTES:
+                self.time_index.append(*largest)
+                unindexed_bytes = 0
+            unindexed_bytes += span.end_position - span.position
+        self.time_index.append(*largest)
+        self.time_index.write_pending()
+        return largest
 
     def read(self, span: BatchSpan) -> bytes:
         """Return the bytes of a batch."""
@@ -367,7 +444,19 @@ class Segment:
 
         Segments are closed with such an entry; one that was not has gone through recovery.
         """
-        self._max = largest = self.time_index.last_entry()
+        largest = self.time_index.last_entry()
+        if len(self.time_index):
+            span = self.locate(largest.offset)
+            if (
+                span is None
+                or largest.timestamp < 0
+                or span.base_offset > largest.offset
+                or span.max_timestamp != largest.timestamp
+            ):
+                path = self.path(TIME_INDEX_SUFFIX)
+                logger.warning("%s does not fit its log and is rebuilt", path)
+                largest = self._rebuild_time_index()
+        self._max = largest
         return largest
 
     @property
@@ -384,7 +473,7 @@ class Segment:
             offset: batches wholly below it do not matter.
         """
         entry = self.time_index.lookup(timestamp)
-        return self.spans(self.offset_index.lookup(max(entry.offset, offset)).position)
+        return self.spans(self._position_before(max(entry.offset, offset)))
 
     # --- Cutting, renaming, closing --------------------------------------------------------------
 
@@ -414,7 +503,7 @@ class Segment:
 
     def _rescan_largest(self) -> TimeEntry:
         largest = self.time_index.last_entry()
-        for span in self.spans(self.offset_index.lookup(largest.offset).position):
+        for span in self.spans(self._position_before(largest.offset)):
             if span.max_timestamp > largest.timestamp:
                 largest = TimeEntry(span.max_timestamp, span.last_offset)
         return largest

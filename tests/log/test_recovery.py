@@ -536,3 +536,70 @@ def test_a_disk_that_fails_is_an_oserror():
     with pytest.raises(OSError):
         make_log(disk, clean=False)
     assert batch("a")
+
+
+# --- Damaged indexes -----------------------------------------------------------------------------
+
+
+def indexed_log(disk):
+    """A log whose first segment and second one have several index entries, closed in order."""
+    log = make_log(disk, index_interval_bytes=100)
+    for number in range(60):
+        if number == 30:
+            log.roll()
+        append(log, f"{number:03d}" + "x" * 60, timestamp=NOW_MS + number)
+    log.close()
+
+
+def values(log):
+    return [value[:3] for _, value in contents(log)]
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("base_offset", [0, 30])
+@pytest.mark.parametrize("damage", ["each bit", "garbage", "zeros", "longer"])
+def test_index_that_does_not_fit_its_log_hides_nothing(suffix, base_offset, damage, caplog):
+    """Rule 233: neither is anything hidden, nor is an offset given twice, nor a log offline."""
+    disk = SimDisk()
+    indexed_log(disk)
+    path = f"{DIRECTORY}/{base_offset:020d}{suffix}"
+    good = disk.read(path)
+    size = 8 if suffix == ".index" else 12
+    assert len(good) > 5 * size
+    if damage == "each bit":
+        damaged = []
+        for bit in range(size * 8):
+            data = bytearray(good)
+            data[len(data) - size + bit // 8] ^= 1 << bit % 8
+            damaged.append(bytes(data))
+    elif damage == "garbage":
+        damaged = [Random(7).randbytes(len(good)), b"\xff" * len(good)]
+    elif damage == "zeros":
+        damaged = [bytes(len(good))]
+    else:
+        damaged = [good + b"\x7f" * size]
+    for data in damaged:
+        copy = SimDisk()
+        indexed_log(copy)
+        copy.replace(path, data)
+        log = make_log(copy, index_interval_bytes=100)
+        assert log.log_end_offset == 60
+        assert append(log, "060").first_offset == 60
+        assert values(log) == [f"{number:03d}" for number in range(61)]
+        for offset in range(61):
+            (first, *_) = contents(log, offset)
+            assert first[0] == offset
+        assert [each.largest.timestamp for each in log.segments] == [NOW_MS + 29, NOW_MS + 59]
+
+
+def test_rebuilt_index_is_told_of_and_written(caplog):
+    disk = SimDisk()
+    indexed_log(disk)
+    path = f"{DIRECTORY}/{30:020d}.index"
+    good = disk.read(path)
+    disk.replace(path, b"\xff" * len(good))
+    log = make_log(disk)
+    assert "is rebuilt" in caplog.text
+    assert contents(log)[-1][0] == 59
+    log.close()
+    assert b"\xff" not in disk.read(path)
