@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+META_VERSIONS: Final = ("0", "1")
+METADATA_PROPERTY: Final = "kafkalite.metadata"
+"""In `meta.properties` where there are metadata of a lone broker. Apache Kafka ignores it."""
+
 LOCK_FILE: Final = ".lock"
 CLEAN_STOP_FILE: Final = ".kafka_cleanshutdown"
 CLEAN_STOP: Final = b'{"version":0,"brokerEpoch":-1}'
@@ -121,18 +125,32 @@ class LogDirectory:
         Raises:
             LogDirectoryError: it cannot be read.
         """
+        path = f"{self.path}/{META_PROPERTIES_FILE}"
         try:
-            properties = read_properties(self._disk, f"{self.path}/{META_PROPERTIES_FILE}")
+            properties = read_properties(self._disk, path)
+            version = properties.get("version", "0")
+            if version not in META_VERSIONS:
+                raise ValueError(f"version {version} is not known, {META_VERSIONS} are")
+            if not properties and self._disk.exists(path):
+                raise ValueError("it is empty; restore it, or remove it to have it made anew")
             node = properties.get("node.id", properties.get("broker.id"))
             return properties.get("cluster.id"), None if node is None else int(node)
         except (OSError, ValueError) as error:
-            raise LogDirectoryError(f"{self.path}/{META_PROPERTIES_FILE}: {error}") from error
+            raise LogDirectoryError(f"{path}: {error}") from error
 
     def identify(self, *, cluster_id: str, node_id: int, new_uuid: "Callable[[], UUID]") -> bool:
         """Write `meta.properties` as a KRaft broker does; False where it was there already."""
         path = f"{self.path}/{META_PROPERTIES_FILE}"
-        if self.identity() != (None, None):
+        if self._disk.exists(path):
             return False
+        if any(partition_of(entry.name) for entry in self._disk.list(self.path)):
+            logger.warning(
+                "%s has partitions and no %s; it is taken for node.id %d of cluster %s",
+                self.path,
+                META_PROPERTIES_FILE,
+                node_id,
+                cluster_id,
+            )
         properties = {
             "version": "1",
             "cluster.id": cluster_id,
@@ -144,6 +162,20 @@ class LogDirectory:
         except OSError as error:
             raise LogDirectoryError(f"{path}: {error}") from error
         return True
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether a lone broker has written its metadata beside the logs."""
+        return METADATA_PROPERTY in read_properties(
+            self._disk, f"{self.path}/{META_PROPERTIES_FILE}"
+        )
+
+    def note_metadata(self) -> None:
+        """Note that for the starts to come. Raises OSError."""
+        path = f"{self.path}/{META_PROPERTIES_FILE}"
+        properties = read_properties(self._disk, path)
+        if METADATA_PROPERTY not in properties:
+            write_properties(self._disk, path, {**properties, METADATA_PROPERTY: "true"})
 
     def disown(self) -> None:
         """Remove `meta.properties`: the directory is nobody's again."""

@@ -112,6 +112,10 @@ class Disk(Protocol):
         """Return what is in a directory, sorted by name. Raises FileNotFoundError."""
         ...
 
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory has this name."""
+        ...
+
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; present is fine."""
         ...
@@ -336,6 +340,10 @@ class OsDisk:
                 )
         entries.sort()
         return entries
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory has this name."""
+        return os.path.exists(path)
 
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; present is fine."""

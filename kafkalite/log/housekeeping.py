@@ -24,6 +24,7 @@ from kafkalite.log.cleaner import (
     plan_cleaning,
 )
 from kafkalite.log.files import NEVER
+from kafkalite.log.segment import LOG_SUFFIX
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class HousekeepingSettings:
     cleaner_enable: bool = True
     cleaner_backoff_ms: int = 15_000
     cleaner: CleanerSettings = field(default_factory=CleanerSettings)
+
+
+PRESENCE_CHECK_MS = 1_000
+"""How often it is looked whether the files that are written to still have a name."""
 
 
 class Agenda:
@@ -119,6 +124,8 @@ class Housekeeping:
         self._dirt = trio.Event()
         self._cleaning = trio.Lock()
         self._uncleanable: set[Log] = set()
+        self._looked_at: dict[Log, int] = {}
+        """Log end offsets when it was last looked whether the files are there."""
 
     # --- What logs note --------------------------------------------------------------------------
 
@@ -131,6 +138,7 @@ class Housekeeping:
         """A log is gone; its entries in the checkpoints too, the next time they are written."""
         self._to_flush.pop(log, None)
         self._dirty.pop(log, None)
+        self._looked_at.pop(log, None)
         self._uncleanable.discard(log)
         self._plan("recovery points", self.settings.flush_offset_checkpoint_interval_ms)
 
@@ -201,6 +209,7 @@ class Housekeeping:
         """Keep house until cancelled."""
         self._plan("retention", self.settings.initial_task_delay_ms)
         self._plan("producers", self.settings.producer_id_expiration_check_interval_ms)
+        self._plan("presence", PRESENCE_CHECK_MS)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._clean_forever)
             while True:
@@ -225,6 +234,9 @@ class Housekeeping:
             self._plan("retention", settings.retention_check_interval_ms)
             for log in self._manager.logs():
                 self._apply_retention(log)
+        elif thing == "presence":
+            self._plan("presence", PRESENCE_CHECK_MS)
+            self._look_for_files()
         elif thing == "producers":
             self._plan("producers", settings.producer_id_expiration_check_interval_ms)
             now_ms = self._clock.wall_ms()
@@ -240,6 +252,26 @@ class Housekeeping:
             if unsynced:
                 steps = [partial(self._disk.sync, path) for path in unsynced]
                 await self._disk.run_in_thread(_call_all, steps)
+
+    def _look_for_files(self) -> None:
+        """Take logs offline whose files somebody removed: appends go to what has no name any more.
+
+        Only those that were written since; one line for a directory that is gone as a whole.
+        """
+        gone: set[str] = set()
+        for log in self._manager.logs():
+            if self._looked_at.get(log) == log.log_end_offset or log.failure is not None:
+                continue
+            self._looked_at[log] = log.log_end_offset
+            if self._disk.exists(log.segments.active.path(LOG_SUFFIX)):
+                continue
+            home = self._manager.path_of(log.topic_partition) or ""
+            if self._disk.exists(home):
+                home = log.directory
+            if home not in gone:
+                gone.add(home)
+                logger.error("%s is not there any more; what it holds is offline", home)
+            log.fail(f"{home} is not there any more")
 
     def _apply_retention(self, log: "Log") -> None:
         if log.failure is None:

@@ -87,6 +87,12 @@ class Log(LogFiles):
         """Return the leader epoch that the record at `offset` was written in, -1 if unknown."""
         return self.epochs.epoch_at(offset)
 
+    def fail(self, why: str) -> None:
+        """Go offline: what was appended last may be lost, and nothing more is to be."""
+        if self.failure is None:
+            self.failure = why
+            self._listener.on_failed(self)
+
     # --- Appending -------------------------------------------------------------------------------
 
     def append_as_leader(

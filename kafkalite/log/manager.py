@@ -130,6 +130,18 @@ class LogManager:
             raise
         return cluster_id
 
+    @property
+    def has_metadata(self) -> bool:
+        """As `LogDirectory.has_metadata`, of the first directory."""
+        return self._directories[0].has_metadata
+
+    def note_metadata(self) -> None:
+        """Note that a lone broker has metadata in the first directory, if it can be written."""
+        try:
+            self._directories[0].note_metadata()
+        except OSError as error:
+            logger.warning("%s: %s", self._directories[0].path, error)
+
     def disown(self) -> None:
         """Take back what `claim` wrote into new directories, before anything else is there."""
         while self._claimed_first:
@@ -281,24 +293,26 @@ class LogManager:
         """
         assert topic_partition not in self._logs, topic_partition
         if topic_partition in self.offline:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{topic_partition} is offline: {self.offline[topic_partition]}",
-            )
+            why = f"{topic_partition} is offline: {self.offline[topic_partition]}"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, why)
         home = min(self._directories, key=self._count_in)
         path = f"{home.path}/{topic_partition}"
+        is_made = False
         try:
             self._forget_checkpoints(home, topic_partition)
-            # Whatever is there under this name, it is not this topic's.
-            self._put_away(home, topic_partition, delay_ms=config.file_delete_delay_ms)
+            # Whatever is there under this name, it is not this topic's, nor known to be deleted.
+            if self._disk.exists(path):
+                self._set_aside(home, topic_partition)
+            is_made = True
             self._disk.make_directory(path)
             write_partition_metadata(
                 self._disk, f"{path}/{PARTITION_METADATA_FILE}", topic_id, sync=False
             )
             log = self._open(topic_partition, path, topic_id, config)
         except OSError as error:
-            with suppress(OSError):
-                self._disk.remove(path)
+            if is_made:
+                with suppress(OSError):
+                    self._disk.remove(path)
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be created: {error}"
             ) from error
@@ -354,16 +368,17 @@ class LogManager:
         if home is None:
             return
         self._give_up(topic_partition)
-        path = f"{home.path}/{name_as_stray(topic_partition, self._new_uuid())}"
         try:
-            self._disk.rename(f"{home.path}/{topic_partition}", path)
+            self._set_aside(home, topic_partition)
         except OSError as error:
             raise self._stays(topic_partition, f"cannot be set aside: {error}") from error
         del self._homes[topic_partition]
         self.offline.pop(topic_partition, None)
-        logger.warning(
-            "%s is of no topic that the cluster knows; it is kept as %s", topic_partition, path
-        )
+
+    def _set_aside(self, home: LogDirectory, topic_partition: TopicPartition) -> None:
+        path = f"{home.path}/{name_as_stray(topic_partition, self._new_uuid())}"
+        self._disk.rename(f"{home.path}/{topic_partition}", path)
+        logger.warning("%s is of no topic that is known; it is kept as %s", topic_partition, path)
 
     def _give_up(self, topic_partition: TopicPartition) -> Log | None:
         log = self._logs.pop(topic_partition, None)

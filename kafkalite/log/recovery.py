@@ -27,6 +27,7 @@ from kafkalite.log.segment import (
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     Segment,
+    file_name,
 )
 from kafkalite.log.segments import Segments
 from kafkalite.log.snapshots import Snapshots, replay, restore
@@ -95,8 +96,8 @@ def open_log(
         KafkaError: CORRUPT_MESSAGE where a log is damaged that no crash explains, or is in a
             format that is not supported; nothing is cut off then.
     """
-    _finish_swaps(disk, directory)
-    found = _look(disk, directory)
+    deleted = _finish_swaps(disk, directory)
+    found = _look(disk, directory, deleted, clean=clean)
     segments = [
         Segment(disk, directory, base_offset, sizes=sizes, now_ms=found.modified_ms[base_offset])
         for base_offset, sizes in found.sizes.items()
@@ -161,12 +162,14 @@ def _offset_of(name: str) -> int | None:
     return int(digits) if len(digits) == 20 and digits.isdigit() else None
 
 
-def _finish_swaps(disk: "Disk", directory: str) -> None:
+def _finish_swaps(disk: "Disk", directory: str) -> set[int]:
     """Remove what was being deleted or compacted, and complete a swap that had begun.
 
     A `.swap` file next to a `.cleaned` one of the same or an earlier offset belongs to a
-    replacement that had not got to its point of no return.
+    replacement that had not got to its point of no return. Returns the offsets of segments whose
+    deletion had begun.
     """
+    deleted = set()
     cleaned: list[int] = []
     swaps: list[tuple[int, str]] = []
     for entry in disk.list(directory):
@@ -179,6 +182,7 @@ def _finish_swaps(disk: "Disk", directory: str) -> None:
             cleaned.append(offset)
             disk.remove(f"{directory}/{name}")
         elif name.endswith((DELETED_SUFFIX, ".tmp")):
+            deleted.add(offset)
             disk.remove(f"{directory}/{name}")
         elif name.endswith(SWAP_SUFFIX):
             swaps.append((offset, name))
@@ -190,7 +194,7 @@ def _finish_swaps(disk: "Disk", directory: str) -> None:
         else:
             valid.append((offset, name))
     if not valid:
-        return
+        return deleted
     start, end = _swap_range(disk, directory, valid)
     for entry in disk.list(directory):
         offset = _offset_of(entry.name)
@@ -198,6 +202,7 @@ def _finish_swaps(disk: "Disk", directory: str) -> None:
             disk.remove(f"{directory}/{entry.name}")
     for _, name in valid:
         disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+    return deleted
 
 
 def _swap_range(disk: "Disk", directory: str, swaps: list[tuple[int, str]]) -> tuple[int, int]:
@@ -214,7 +219,12 @@ def _swap_range(disk: "Disk", directory: str, swaps: list[tuple[int, str]]) -> t
     return start, end
 
 
-def _look(disk: "Disk", directory: str) -> _Directory:
+def _look(disk: "Disk", directory: str, deleted: set[int], *, clean: bool) -> _Directory:
+    """Return what a directory has.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, a segment is gone that was there at an orderly stop.
+    """
     found = _Directory()
     orphans: list[tuple[int, str]] = []
     for entry in disk.list(directory):
@@ -232,9 +242,19 @@ def _look(disk: "Disk", directory: str) -> _Directory:
             orphans.append((offset, entry.name))
     for offset, name in orphans:
         if offset not in found.modified_ms:
+            if clean and offset not in deleted:
+                raise _damage(directory, offset, "is missing, while its indexes are there")
             disk.remove(f"{directory}/{name}")
             found.sizes.pop(offset, None)
     return found
+
+
+def _damage(directory: str, offset: int, what: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"{directory}/{file_name(offset, LOG_SUFFIX)} {what}: records are lost; restore the file, "
+        "or move the directory away, to have it copied from another replica or begun anew",
+    )
 
 
 @dataclass(slots=True)
@@ -258,6 +278,9 @@ class _Recovery:
     ) -> LogState:
         """Return the log's state; see `open_log`."""
         unsafe = [] if clean or not self.segments else self.segments.from_offset(recovery_point)
+        for segment in self.segments.closed:
+            if not segment.size and segment not in unsafe:
+                raise _damage(self.directory, segment.base_offset, "is empty, and the log goes on")
         for segment in self.segments:
             if segment.base_offset in damaged and segment not in unsafe:
                 self._rebuild_indexes(segment)
@@ -276,6 +299,10 @@ class _Recovery:
             segment.create()
             self.segments.add(segment)
         end_offset = self.segments.active.next_offset()
+        stopped_at = max(self.snapshots.offsets, default=0)
+        if clean and stopped_at > end_offset and self.snapshots.is_whole(stopped_at):
+            what = f"ends at offset {end_offset} and not at {stopped_at}, where the log was closed"
+            raise _damage(self.directory, self.segments.active.base_offset, what)
         start_offset = max(log_start_offset, self.segments.first.base_offset)
         self.epochs.truncate_from_end(end_offset)
         self.epochs.truncate_from_start(start_offset)

@@ -382,7 +382,7 @@ class Segment:
         if not 0 < position <= self.size - BATCH_OVERHEAD:
             return False
         base_offset, batch_length, magic, _, _ = _span(self.file.pread(_SPAN.size, position))
-        return (
+        return bool(
             magic == MAGIC
             and batch_length >= BATCH_OVERHEAD - LENGTH_OVERHEAD
             and position + batch_length + LENGTH_OVERHEAD <= self.size

@@ -5,6 +5,7 @@ A snapshot named by offset N is the producers' state made by all batches below N
 
 from typing import TYPE_CHECKING
 
+from kafkalite.log.producer_state import read_snapshot
 from kafkalite.log.segment import SNAPSHOT_SUFFIX, file_name
 from kafkalite.wire.errors import KafkaError
 from kafkalite.wire.records import read_end_marker
@@ -58,6 +59,14 @@ class Snapshots:
                 return candidate
         states.clear()
         return None
+
+    def is_whole(self, offset: int) -> bool:
+        """Tell whether a snapshot can be loaded."""
+        try:
+            read_snapshot(self._disk.read(self.path(offset)))
+        except (KafkaError, FileNotFoundError):
+            return False
+        return True
 
     def remove(self, offsets: "Iterable[int]") -> None:
         """Remove the snapshots of these offsets, where there are any."""

@@ -18,6 +18,8 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 logger = logging.getLogger("kafkalite.meta")
 
 
+_NOT_ADOPTED = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INCONSISTENT_TOPIC_ID)
+
 Submit = Callable[[Iterable[AdoptTopic]], Awaitable[Sequence[Sequence[Change] | KafkaError]]]
 
 
@@ -46,7 +48,7 @@ async def adopt(
     new_uuid: Callable[[], UUID],
     submit: Submit,
 ) -> list[TopicPartition]:
-    """Make known to a lone broker which logs it has; return those that belong to no topic.
+    """Make known to a lone broker which logs it has; return those of topics that were deleted.
 
     Args:
         found: the logs.
@@ -55,6 +57,9 @@ async def adopt(
         kraft: reads what Apache Kafka knew of the logs; called only if there are unknown ones.
         new_uuid: makes topic ids.
         submit: makes events happen, as `MetadataRunner.submit_all`.
+
+    Raises:
+        MetadataStoreError: it could not be stored.
     """
     unknown = [log for log in found if not _is_known(log, image)]
     if not unknown:
@@ -65,8 +70,10 @@ async def adopt(
     for (event, logs), result in zip(to_adopt, results, strict=True):
         if isinstance(result, KafkaError):
             logger.warning("directories of %s: %s", event.name, result.message)
-            if result.code is not ErrorCode.INVALID_TOPIC_EXCEPTION:
+            if result.code is ErrorCode.UNKNOWN_TOPIC_ID:
                 stale += [log.topic_partition for log in logs]
+            elif result.code not in _NOT_ADOPTED:
+                raise MetadataStoreError(f"directories of {event.name}: {result.message}")
         elif result:
             logger.info("directories of %s were taken over", event.name)
     return stale

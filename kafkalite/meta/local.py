@@ -74,8 +74,7 @@ class LocalStore:
         if any(commit is not None for commit in commits[good:]):
             raise MetadataStoreError(
                 f"{self._path}: line {good + 1} is damaged, and commits follow it; restore the "
-                "file from a copy, or move it away: topics are then found by their directories, "
-                "and their settings are lost"
+                "file from a copy, or move it away and see what the next start says"
             )
         size = sum(len(line) + 1 for line in lines[:good])
         if size < len(data):
@@ -117,6 +116,8 @@ class LocalStore:
         """
         if self._broken:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._broken)
+        if not self._disk.exists(self._path):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._path} is not there any more")
         line = _write_line(after.version, changes)
         try:
             if self._flush:

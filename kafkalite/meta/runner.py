@@ -38,6 +38,7 @@ from kafkalite.meta.events import (
 from kafkalite.meta.found_logs import FoundLog, adopt, is_stray, stale_logs
 from kafkalite.meta.image import BrokerImage, ConfigResource, Image, ImageBuilder, TopicImage
 from kafkalite.meta.kraft import KraftMetadata
+from kafkalite.meta.names import refusal_of_name
 from kafkalite.meta.peers import ControllerChannel
 from kafkalite.meta.producer_ids import ProducerIds
 from kafkalite.meta.remote import create_topics, producer_id_block
@@ -352,14 +353,13 @@ class MetadataRunner:
     def strays(self, found: Iterable[FoundLog]) -> list[TopicPartition]:
         """Return the logs to be set aside: nothing is known of their topics, not even their end.
 
-        A lone broker has none: it knows what it finds.
+        After `adopt` a lone broker has only those whose topic id contradicts others.
         """
-        if not self._store.shared:
-            return []
         return [
             log.topic_partition
             for log in found
             if is_stray(log.topic_partition, log.topic_id, self._image)
+            and refusal_of_name(log.topic_partition.topic) is None
         ]
 
     # --- For the controller loop -----------------------------------------------------------------

@@ -18,6 +18,7 @@ from kafkalite.api.context import Services
 from kafkalite.clock import Clock, SystemClock
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.checkpoint import format_uuid
+from kafkalite.log.directories import METADATA_PROPERTY
 from kafkalite.log.disk import SLOW_APPEND_MS, OsDisk, allow_many_open_files
 from kafkalite.log.manager import LogManager
 from kafkalite.meta.changes import (
@@ -32,6 +33,7 @@ from kafkalite.meta.changes import (
 from kafkalite.meta.found_logs import FoundLog
 from kafkalite.meta.image import Image
 from kafkalite.meta.kraft import KraftMetadata, merge, read_kraft_metadata
+from kafkalite.meta.local import METADATA_FILE
 from kafkalite.meta.runner import MetadataRunner
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.network.dispatch import Dispatcher
@@ -160,7 +162,7 @@ class Broker:
         try:
             cluster_id = await self._claim(logs, store, format_uuid(new_uuid()))
             metadata = MetadataRunner(config, store, cluster_id=cluster_id, new_uuid=new_uuid)
-            await self._load(metadata, logs)
+            await self._load(metadata, logs, store)
             is_loaded = True
             replicas = ReplicaManager(config.node_id, logs, config)
             if store.shared:
@@ -215,11 +217,25 @@ class Broker:
             wanted = cluster_id
         return logs.claim(node_id=self.config.node_id, cluster_id=wanted)
 
-    async def _load(self, metadata: MetadataRunner, logs: LogManager) -> None:
-        """Take up metadata and logs, and make them agree."""
+    async def _load(
+        self, metadata: MetadataRunner, logs: LogManager, store: "MetadataStore"
+    ) -> None:
+        """Take up metadata and logs, and make them agree.
+
+        Raises:
+            MetadataStoreError: metadata are missing that were there, or cannot be stored.
+        """
         await metadata.load()
         logs.load(lambda tp: metadata.log_config(tp.topic), progress=_report_progress)
         found = [_found(log) for log in logs.logs()]
+        is_new = not store.shared and not metadata.image.version
+        if found and is_new and logs.has_metadata:
+            raise MetadataStoreError(
+                f"{self.data_dirs[0]}/{METADATA_FILE} is missing or empty, and there are "
+                f"{len(found)} logs; restore it, or remove the line {METADATA_PROPERTY} from "
+                "meta.properties: topics are then found by their directories, and their settings "
+                "are lost"
+            )
         for stale in await metadata.adopt(found, partial(_kraft, self._disk, self.data_dirs)):
             logs.delete(stale)
         for stray in metadata.strays(found):
@@ -262,6 +278,8 @@ class Broker:
                 # Where the id is taken, the next start may have these directories by another.
                 services.logs.disown()
             raise
+        if cluster is None:
+            services.logs.note_metadata()
         # From here on nothing waits until all parts know where the cluster stands.
         services.replicas.load(metadata.image)
         metadata.subscribe(self._on_changes)

@@ -355,6 +355,10 @@ class SimDisk:
         ]
         return sorted(entries)
 
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory has this name."""
+        return path in self.files or path in self.directories
+
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents."""
         self.check("make_directory", path)

@@ -330,7 +330,7 @@ def test_a_deleted_log_frees_its_name_at_once():
     manager.delete(T0)
     assert manager.get(T0) is None
     assert [name for name in disk.directories if name.endswith("-delete")] == [
-        f"/data/t-0.{UUID(int=4).hex}-delete"
+        f"/data/t-0.{UUID(int=3).hex}-delete"
     ]
     with pytest.raises(KafkaError):
         append(log, "late")
@@ -512,3 +512,100 @@ def test_a_broker_on_a_real_disk_survives_a_kill(tmp_path):
     manager.close()
     assert (tmp_path / ".kafka_cleanshutdown").exists()
     assert manager.logs() == []
+
+
+# --- What somebody does to the files -------------------------------------------------------------
+
+
+def test_directory_in_the_way_is_set_aside(caplog):
+    """It is of no topic that is known, so nobody asked for it to be deleted."""
+    disk = SimDisk()
+    manager = start(disk)
+    disk.make_directory("/data/t-0")
+    disk.replace("/data/t-0/00000000000000000000.log", b"precious")
+    create(manager)
+    (path,) = [each.name for each in disk.list("/data") if each.name.endswith("-stray")]
+    assert disk.read(f"/data/{path}/00000000000000000000.log") == b"precious"
+    assert path in caplog.text
+
+
+def test_directory_in_the_way_that_cannot_be_set_aside_stays():
+    disk = SimDisk()
+    manager = start(disk)
+    disk.make_directory("/data/t-0")
+    disk.replace("/data/t-0/00000000000000000000.log", b"precious")
+    disk.fail("rename", "/data/t-0")
+    with pytest.raises(KafkaError) as error:
+        create(manager)
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert disk.read("/data/t-0/00000000000000000000.log") == b"precious"
+
+
+@pytest.mark.parametrize("gone", ["/data/t-0", "/data"])
+def test_log_whose_files_vanish_is_offline_at_the_next_look(gone, caplog):
+    disk = SimDisk()
+    manager = start(disk)
+    log, other = create(manager), create(manager, T1)
+    failed = []
+    manager.on_failed = failed.append
+    append(log, "a")
+    append(other, "a")
+    manager._keeper._look_for_files()
+    assert not failed
+    disk.remove(gone)
+    append(log, "acknowledged into the void, for a second")
+    manager._keeper._look_for_files()
+    manager._keeper._look_for_files()
+    with pytest.raises(KafkaError) as error:
+        append(log, "b")
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert failed == [log]
+    assert [record.message for record in caplog.records] == [
+        f"{gone} is not there any more; what it holds is offline"
+    ]
+    append(other, "c")
+    manager._keeper._look_for_files()
+    assert failed == ([log, other] if gone == "/data" else [log])
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "it is empty"),
+        (b"#only a comment\n", "it is empty"),
+        (b"version=2\ncluster.id=abc\nnode.id=1\n", "version 2 is not known"),
+        (b"version=1\nnode.id=one\n", "invalid literal"),
+    ],
+)
+def test_meta_properties_that_say_nothing_or_too_much_stop_the_start(content, told):
+    disk = SimDisk()
+    disk.make_directory("/data")
+    disk.replace("/data/meta.properties", content)
+    with pytest.raises(LogDirectoryError, match=told) as error:
+        start(disk)
+    assert "/data/meta.properties" in str(error.value)
+
+
+def test_missing_meta_properties_beside_partitions_are_told_of(caplog):
+    disk = SimDisk()
+    manager = start(disk)
+    append(create(manager), "a")
+    manager.close()
+    disk.remove("/data/meta.properties")
+    manager = start(disk)
+    assert contents(manager.get(T0)) == [(0, "a")]
+    assert "/data has partitions and no meta.properties" in caplog.text
+
+
+def test_metadata_beside_the_logs_are_noted_once():
+    disk = SimDisk()
+    manager = start(disk)
+    assert not manager.has_metadata
+    manager.note_metadata()
+    assert manager.has_metadata
+    properties = disk.read("/data/meta.properties")
+    assert b"node.id=1" in properties
+    disk.fail("replace", "meta.properties")
+    manager.note_metadata()
+    manager.close()
+    assert start(disk).has_metadata

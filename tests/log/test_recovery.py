@@ -449,7 +449,7 @@ def test_stray_files_are_cleared_away_and_foreign_ones_left():
     ):
         disk.replace(f"{DIRECTORY}/{name}", b"")
     disk.replace(f"{DIRECTORY}/notes.txt", b"mine")
-    make_log(disk)
+    make_log(disk, clean=False, recovery_point=1)
     assert [entry.name for entry in disk.list(DIRECTORY)] == [
         f"{0:020d}.index",
         f"{0:020d}.log",
@@ -603,3 +603,46 @@ def test_rebuilt_index_is_told_of_and_written(caplog):
     assert contents(log)[-1][0] == 59
     log.close()
     assert b"\xff" not in disk.read(path)
+
+
+# --- Missing files -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("damage", "clean", "told"),
+    [
+        ("first .log gone", True, f"{0:020d}.log is missing, while its indexes are there"),
+        ("first .log empty", True, f"{0:020d}.log is empty, and the log goes on"),
+        ("first .log empty", False, f"{0:020d}.log is empty, and the log goes on"),
+        ("last .log gone", True, f"{30:020d}.log is missing, while its indexes are there"),
+        ("last .log empty", True, "ends at offset 30 and not at 60, where the log was closed"),
+        ("last segment gone", True, "ends at offset 30 and not at 60, where the log was closed"),
+    ],
+)
+def test_segment_that_is_gone_takes_the_log_offline_with_one_line(damage, clean, told):
+    """Offsets that were acknowledged are not given again, and nothing is read over a hole."""
+    disk = SimDisk()
+    indexed_log(disk)
+    which, what, how = damage.split()
+    stem = f"{DIRECTORY}/{0 if which == 'first' else 30:020d}"
+    if how == "empty":
+        disk.replace(f"{stem}.log", b"")
+    elif what == ".log":
+        disk.remove(f"{stem}.log")
+    else:
+        for suffix in (".log", ".index", ".timeindex"):
+            disk.remove(stem + suffix)
+    with pytest.raises(KafkaError) as error:
+        make_log(disk, clean=clean, recovery_point=60)
+    assert error.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert told in error.value.message
+    assert "move the directory away" in error.value.message
+
+
+def test_segment_whose_deletion_had_begun_is_not_missed():
+    disk = SimDisk()
+    indexed_log(disk)
+    stem = f"{DIRECTORY}/{0:020d}"
+    disk.rename(f"{stem}.log", f"{stem}.log.deleted")
+    log = make_log(disk)
+    assert (log.log_start_offset, log.log_end_offset) == (30, 60)

@@ -244,3 +244,13 @@ def test_summing_up_without_forcing_to_disk(monkeypatch):
 
 def test_a_store_that_was_never_loaded_can_be_closed():
     LocalStore(disk(), PATH).close()
+
+
+def test_file_that_vanished_takes_no_commit():
+    where = disk()
+    store, _ = store_on(where)
+    commit(store, 1, change(1))
+    where.remove(PATH)
+    with pytest.raises(KafkaError, match="not there any more") as error:
+        commit(store, 2, change(2))
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR

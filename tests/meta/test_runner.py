@@ -18,6 +18,7 @@ from kafkalite.meta.found_logs import FoundLog
 from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.local import LocalStore
 from kafkalite.meta.runner import MetadataRunner
+from kafkalite.meta.store import MetadataStoreError
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.log.sim_disk import SimDisk
@@ -429,8 +430,19 @@ class TestAdopt:
         kit.start()
         assert self.adopt(kit, found("a", 0, 7), found("a", 1, 7)) == [("a", 0), ("a", 1)]
         kit.submit(create("a", topic_id=topic_id(8)))
-        assert self.adopt(kit, found("a", 0, 9)) == [("a", 0)]
+
+    def test_directory_with_a_foreign_topic_id_is_kept_as_stray(self, kit):
+        """As Kafka 4.3 does: nobody asked for it to be deleted."""
+        kit.submit(create("a", topic_id=topic_id(8)))
+        logs = [found("a", 0, 9), found("a", 1, 8), found("b", 0, 8)]
+        assert self.adopt(kit, *logs) == []
+        assert kit.runner.strays(logs) == [("a", 0), ("b", 0)]
         assert kit.image.topics["a"].topic_id == topic_id(8)
+
+    def test_directories_are_not_given_up_because_they_cannot_be_noted(self, kit):
+        kit.disk.fail("append", "metadata")
+        with pytest.raises(MetadataStoreError, match="directories of a"):
+            self.adopt(kit, found("a", 0, 9))
 
     def test_what_is_no_topic_is_left_alone(self, kit, caplog):
         assert self.adopt(kit, found("__cluster_metadata", 0)) == []

@@ -172,6 +172,32 @@ async def test_damaged_metadata_stop_the_start_and_free_the_directory(tmp_path):
         assert "t" in broker.services.metadata.image.topics
 
 
+@pytest.mark.parametrize("how", ["missing", "empty"])
+async def test_missing_metadata_beside_logs_stop_the_start(tmp_path, how):
+    """The settings of topics would be lost silently: a compacted one would delete by time."""
+    async with running(tmp_path) as broker:
+        await create(broker, "t", configs={"cleanup.policy": "compact"})
+    file = tmp_path / "kafkalite-metadata.log"
+    content = file.read_bytes()
+    if how == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(b"")
+    error = await start_and_fail(tmp_path)
+    assert isinstance(error, MetadataStoreError)
+    assert "kafkalite-metadata.log is missing or empty, and there are 1 logs" in str(error)
+    assert "\n" not in str(error)
+    file.write_bytes(content)
+    async with running(tmp_path) as broker:
+        assert broker.services.metadata.log_config("t").cleanup_policy == {"compact"}
+    file.unlink()
+    properties = tmp_path / "meta.properties"
+    kept = [line for line in properties.read_text().splitlines() if "kafkalite" not in line]
+    properties.write_text("\n".join(kept) + "\n")
+    async with running(tmp_path) as broker:  # as the line says
+        assert broker.services.metadata.log_config("t").cleanup_policy == {"delete"}
+
+
 async def test_failed_registration_gives_the_port_back(monkeypatch):
     ports = []
 
