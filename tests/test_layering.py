@@ -36,7 +36,7 @@ CORES = {
     "isr/offline",
     "share/acknowledgement", "share/acquisition", "share/batches", "share/events",
     "share/inflight", "share/partition", "share/records", "share/settings", "share/shard",
-    "security/names",
+    "security/names", "security/jaas", "security/scram", "security/exchanges", "meta/entities",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""

@@ -28,6 +28,7 @@ from kafkalite.api import (
     producers,
     quorum,
     reassign,
+    sasl,
     telemetry,
     topics,
     transactions,
@@ -36,6 +37,7 @@ from kafkalite.api import (
     txn_offsets,
     unregister_broker,
     update_features,
+    users,
 )
 from kafkalite.api.handler import Handler
 
@@ -63,6 +65,8 @@ HANDLERS: tuple[Handler, ...] = api_versions.handlers(
             *txn_markers.HANDLERS,
             *txn_admin.HANDLERS,
             *reassign.HANDLERS,
+            *sasl.HANDLERS,
+            *users.HANDLERS,
             *elect_leaders.HANDLERS,
             *controlled_shutdown.HANDLERS,
             *alter_partition.HANDLERS,

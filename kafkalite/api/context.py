@@ -1,7 +1,7 @@
 """What a handler may know: who asks, how, and the services that hold the broker's state."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from kafkalite.api.client_metrics import ClientMetrics
@@ -44,6 +44,14 @@ class Services:
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
 
 
+class LoginGate(Protocol):
+    """A client's login, as far as it is known here (`network/login.py`)."""
+
+    def admit(self, frame: memoryview, context: "RequestContext", dispatcher: Any) -> Any:
+        """Answer a frame, be it by the dispatcher."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class RequestContext:
     """One connection, and the request on it that is being served.
@@ -63,6 +71,10 @@ class RequestContext:
     """Host and port that the client connected to."""
     peer_address: tuple[str, int]
     principal: str = ANONYMOUS
+    is_token: bool = False
+    """The principal has shown a delegation token, not credentials of its own."""
+    login: "LoginGate | None" = None
+    """What answers first where clients have to log in; None on other listeners."""
     api_version: int = 0
     client_id: str = ""
     client_software: tuple[str, str] | None = None

@@ -77,11 +77,6 @@ def parse_listeners(
                 f"listener.security.protocol.map: has to give a protocol for {listener.name}"
             )
     listeners = tuple(replace(one, protocol=protocols[one.name]) for one in listeners)
-    for listener in listeners:
-        if listener.is_authenticated:
-            raise SettingError(
-                f"listeners: {listener.name} uses {listener.protocol}, which is not supported"
-            )
     if inter_broker_name is None:
         return listeners
     for_brokers = inter_broker_name.upper()

@@ -18,11 +18,13 @@ from kafkalite.meta.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from kafkalite.meta.entities import alter_scram_credential
 from kafkalite.meta.events import (
     AdoptTopic,
     AllocateProducerIds,
     AlterConfigs,
     AlterPartition,
+    AlterScramCredential,
     ControlledShutdown,
     CreatePartitions,
     CreateTopic,
@@ -79,6 +81,8 @@ def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
             return _with_elections(alter_configs(event, image, rules), image)
         case UpdateFeatures():
             return _update_features(event, image, rules)
+        case AlterScramCredential():
+            return alter_scram_credential(event, image)
         case AllocateProducerIds():
             return _allocate_producer_ids(event, image)
         case AdoptTopic():

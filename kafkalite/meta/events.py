@@ -138,6 +138,15 @@ class UpdateFeatures:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
+class AlterScramCredential:
+    """A user is to have this credential for a mechanism, as it is stored; None removes it."""
+
+    user: str
+    mechanism: str
+    credential: str | None
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
 class AllocateProducerIds:
     """A broker has no producer ids left; its epoch is checked unless it is -1."""
 
@@ -249,6 +258,7 @@ Event = (
     | AlterConfigs
     | IncrementalAlterConfigs
     | UpdateFeatures
+    | AlterScramCredential
     | AllocateProducerIds
     | AdoptTopic
     | AlterPartition

@@ -25,6 +25,7 @@ from kafkalite.meta.changes import (
     to_json,
     to_text,
 )
+from kafkalite.meta.entities import CLIENT_ENTITY, ENTITIES, IP_ENTITY, USER_ENTITY
 from kafkalite.meta.image import BrokerImage, ConfigResource, PartitionImage, TopicImage
 
 CONTROLLER: Final = "/controller"
@@ -46,6 +47,9 @@ CONFIG_FOLDERS: Final = {
     BROKER_RESOURCE: "/config/brokers",
     CLIENT_METRICS_RESOURCE: "/config/client-metrics",
     GROUP_RESOURCE: "/config/groups",
+    USER_ENTITY: "/config/users",
+    CLIENT_ENTITY: "/config/clients",
+    IP_ENTITY: "/config/ips",
 }
 DEFAULT_ENTITY: Final = "<default>"
 
@@ -55,9 +59,6 @@ FOLDERS: Final = (
     TOPICS,
     *CONFIG_FOLDERS.values(),
     "/config/changes",
-    "/config/clients",
-    "/config/users",
-    "/config/ips",
     PRODUCER_IDS,
     CHANGES,
     OWN_BROKERS,
@@ -214,6 +215,8 @@ def state_path(name: str, index: int) -> str:
 
 def config_path(resource: ConfigResource) -> str:
     """Return the node with settings of a resource (rule 191)."""
+    if resource.type in ENTITIES:  # their names are parts of paths as they are
+        return f"{CONFIG_FOLDERS[resource.type]}/{resource.name}"
     name = quote(resource.name, safe="") or DEFAULT_ENTITY
     return f"{CONFIG_FOLDERS[resource.type]}/{name}"
 

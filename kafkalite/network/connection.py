@@ -13,7 +13,7 @@ import trio
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import CloseConnection, DelayedOperation, Pending
 from kafkalite.network.budget import MemoryBudget
-from kafkalite.network.dispatch import Dispatcher, Exchange
+from kafkalite.network.dispatch import Dispatcher, Exchange, Farewell
 from kafkalite.network.transport import Chunk, PeerClosed, Transport
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.framing import Framer
@@ -77,6 +77,9 @@ class Connection:
         try:
             try:
                 await self._serve()
+            except Farewell as farewell:  # the operator was told
+                await self._flush()
+                await self._say(farewell)
             except (MalformedMessage, CloseConnection) as error:
                 self._dispatcher.complaints.warning(
                     "closing connection from %s: %s", self._peer, error
@@ -258,6 +261,14 @@ class Connection:
         chunks = self._dispatcher.encode(exchange)
         self._output += chunks
         self._output_bytes += sum(map(len, chunks))
+
+    async def _say(self, farewell: Farewell) -> None:
+        """Send the last answer, after the time that a refused login is to take (rule 524)."""
+        config = self._context.services.config
+        await trio.sleep(config.int("connection.failed.authentication.delay.ms") / 1000)
+        if farewell.exchange is not None:
+            self._put(farewell.exchange)
+        await self._flush()
 
     async def _flush(self) -> None:
         """Send the answers gathered so far."""

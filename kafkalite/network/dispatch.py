@@ -30,6 +30,21 @@ class Exchange:
     """Response message, `RelayedAnswer`, `Pending`, or `NO_RESPONSE`."""
 
 
+class Farewell(CloseConnection):
+    """The connection is to be closed, after a last answer.
+
+    It is sent and the connection closed only after `connection.failed.authentication.delay.ms`, as
+    in Kafka: who guesses passwords, or tries again at once, is slowed down.
+
+    Attributes:
+        exchange: with the answer; None if there is to be none.
+    """
+
+    def __init__(self, reason: str, exchange: Exchange | None) -> None:
+        super().__init__(reason)
+        self.exchange = exchange
+
+
 Observer = Callable[[Exchange, int, RequestContext], None]
 """Told of each request when its handler has returned, with the size of its frame in bytes."""
 
@@ -66,6 +81,9 @@ class Dispatcher:
                 closed (rule 4). The message names API and version.
             CloseConnection: the handler wants it so.
         """
+        if context.login is not None:
+            answered: Exchange = context.login.admit(frame, context, self)
+            return answered
         header, position = decode_request_header(frame)
         context.api_version = header.api_version
         context.client_id = header.client_id
@@ -101,6 +119,14 @@ class Dispatcher:
         if self.observer is not None:
             self.observer(exchange, len(frame), context)
         return exchange
+
+    def find(self, key: int) -> Handler | None:
+        """Return the handler of an API; None if it is not served."""
+        return self._handlers.get(key)
+
+    def handler(self, key: int) -> Handler:
+        """Return the handler of an API that is served."""
+        return self._handlers[key]
 
     def refuse(self, exchange: Exchange, error: Exception, context: RequestContext) -> Any:
         """Turn what a handler raised into a response; what was not expected is logged whole."""

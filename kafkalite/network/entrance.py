@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from kafkalite.api.context import ANONYMOUS
+from kafkalite.network.issuer import IssuerKeys
+from kafkalite.network.login import Login
 from kafkalite.network.tls import HandshakeFailed, TlsTransport
+from kafkalite.security.exchanges import OAUTHBEARER
+from kafkalite.security.logins import Logins, StoredUsers
 from kafkalite.security.names import NoUserName
 from kafkalite.security.tls import TlsServer
 
 if TYPE_CHECKING:
-    from kafkalite.api.context import Services
+    from kafkalite.api.context import RequestContext, Services
     from kafkalite.config.listeners import Listener
     from kafkalite.network.sockets import MakeContext
     from kafkalite.network.transport import Transport
+    from kafkalite.wire.framing import Framer
 
 logger = logging.getLogger("kafkalite.server")
 
@@ -56,13 +61,26 @@ class Entrance:
         SettingError: the listener cannot work with its settings.
     """
 
-    def __init__(self, listener: "Listener", services: "Services", complaints: Complaints) -> None:
+    def __init__(
+        self,
+        listener: "Listener",
+        services: "Services",
+        *,
+        users: StoredUsers,
+        complaints: Complaints,
+    ) -> None:
         self._listener = listener
         self._services = services
         self._complaints = complaints
         self._delay_s = services.config.int("connection.failed.authentication.delay.ms") / 1000
         settings = services.config.for_listener(listener.name)
         self._tls = TlsServer(settings, services.clock) if listener.is_encrypted else None
+        self._logins: Logins | None = None
+        self._keys: IssuerKeys | None = None
+        if listener.is_authenticated:
+            self._logins = Logins(settings, users, services.clock)
+            if self._logins.signed is not None:
+                self._keys = IssuerKeys(settings.for_mechanism(OAUTHBEARER), self._logins.signed)
         self._turns = trio.CapacityLimiter(1)
         self._handshakes = 0
 
@@ -97,6 +115,26 @@ class Entrance:
             self._handshakes -= 1
         await trio.sleep(self._delay_s)  # who tries again at once costs less (rule 524)
         return None
+
+    async def run(self) -> None:
+        """Keep up to date what the settings only say where to find, until cancelled."""
+        if self._keys is not None:
+            await self._keys.run()
+
+    def login(self, context: "RequestContext", framer: "Framer") -> Login:
+        """Return the login of a new client, whose frames may not be large until it is in."""
+        assert self._logins is not None
+        most, framer.max_frame_bytes = framer.max_frame_bytes, self._logins.max_receive_bytes
+
+        def let_in() -> None:
+            framer.max_frame_bytes = most
+
+        def complain(what: str) -> None:
+            now_ms = self._services.clock.monotonic_ms()
+            self._complaints.tell(context.peer_address[0], what, now_ms=now_ms)
+
+        clock = self._services.clock
+        return Login(self._logins, clock, on_failure=complain, on_complete=let_in)
 
     def _named(self, certificate: bytes) -> str:
         assert self._tls is not None

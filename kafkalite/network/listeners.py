@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafkalite.config.listeners import Listener
     from kafkalite.network.dispatch import Dispatcher
     from kafkalite.network.entrance import Entrance
+    from kafkalite.network.login import Login
     from kafkalite.network.sockets import Acceptor, Network
     from kafkalite.network.transport import Transport
 
@@ -59,6 +60,8 @@ class ConnectionServer:
         self._budget = MemoryBudget(config.int("queued.max.request.bytes"))
         self._ids = itertools.count(1)
         self._open: dict[int, tuple[Connection, str, trio.CancelScope]] = {}
+        self._logins: dict[int, Login] = {}
+        """Of the connections that have one, by their ids."""
         self._entrances: dict[str, Entrance] = {}
         """Of the listeners that are not open to everybody, by their names."""
         self.acceptors: dict[Listener, Acceptor] = {}
@@ -81,6 +84,10 @@ class ConnectionServer:
             raise
         return {listener.name: one.port for listener, one in self.acceptors.items()}
 
+    def logins(self) -> "list[Login]":
+        """Return the logins of all who are connected by listeners that want one."""
+        return list(self._logins.values())
+
     def close(self) -> None:
         """Stop listening. Not needed after `run`."""
         for acceptor in self.acceptors.values():
@@ -92,6 +99,8 @@ class ConnectionServer:
         async with trio.open_nursery() as nursery:
             for listener, acceptor in self.acceptors.items():
                 await nursery.start(acceptor.run, partial(self._serve, listener))
+            for entrance in self._entrances.values():
+                nursery.start_soon(entrance.run)
             if self._max_idle_ms > 0:
                 nursery.start_soon(self._close_idle)
             task_status.started()
@@ -136,11 +145,15 @@ class ConnectionServer:
             principal=principal,
             now_ms=self._services.clock.wall_ms(),
         )
+        framer = Framer(self._max_frame_bytes)
+        if listener.is_authenticated:
+            context.login = login = self._entrances[listener.name].login(context, framer)
+            self._logins[connection_id] = login
         connection = Connection(
             transport,
             self._dispatcher,
             context,
-            framer=Framer(self._max_frame_bytes),
+            framer=framer,
             budget=self._budget,
         )
         with trio.CancelScope() as scope:
@@ -149,6 +162,7 @@ class ConnectionServer:
                 await connection.run()
             finally:
                 del self._open[connection_id]
+                self._logins.pop(connection_id, None)
 
     def _admits(self, host: str, listener: "Listener") -> bool:
         config = self._services.config
@@ -177,10 +191,12 @@ class ConnectionServer:
 
 def _entrances(listeners: "Sequence[Listener]", services: "Services") -> "dict[str, Entrance]":
     from kafkalite.network.entrance import Complaints, Entrance
+    from kafkalite.security.logins import StoredUsers
 
     complaints = Complaints()
+    users = StoredUsers(lambda: services.metadata.image)
     return {
-        listener.name: Entrance(listener, services, complaints)
+        listener.name: Entrance(listener, services, users=users, complaints=complaints)
         for listener in listeners
         if listener.protocol != "PLAINTEXT"
     }

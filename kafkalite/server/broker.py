@@ -82,10 +82,12 @@ class Broker:
 
     Attributes:
         services: the parts, for those who embed a broker; there once `run` has started.
+        connections: those of clients; there once `run` has started.
         data_dirs: the log directories in use.
     """
 
     services: Services
+    connections: ConnectionServer
 
     def __init__(
         self,
@@ -243,7 +245,7 @@ class Broker:
 
     async def _serve(self, task_status: "trio.TaskStatus[Broker]") -> None:
         """Serve until cancelled; meanwhile everything runs on until others have taken over."""
-        connections = ConnectionServer(
+        self.connections = connections = ConnectionServer(
             self.services,
             self._dispatcher,
             network=self._network,

@@ -30,7 +30,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("config.providers", LIST, (), update=CLUSTER_WIDE, inert=True),
     Setting("connection.failed.authentication.delay.ms", INT, 100, minimum=0),
     Setting("connections.max.idle.ms", LONG, 600_000),
-    Setting("connections.max.reauth.ms", LONG, 0, inert=True),
+    Setting("connections.max.reauth.ms", LONG, 0),
     Setting("controlled.shutdown.enable", BOOLEAN, True),
     Setting("controller.listener.names", LIST, ()),
     Setting(

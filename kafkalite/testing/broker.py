@@ -146,6 +146,15 @@ class Broker:
         """Return the same of a listener, by its name."""
         return self.server.bootstrap_for(listener)
 
+    def expire_sessions(self) -> None:
+        """End the sessions of all clients that have logged in, as when their time is over.
+
+        One that knows how logs in again, on the same connection; others are disconnected with their
+        next request.
+        """
+        for login in self._in_loop(self.server.connections.logins):
+            self._in_loop(login.expire)
+
     @property
     def port(self) -> int:
         """The port that it listens on."""

@@ -32,7 +32,8 @@ class Framer:
 
     def __init__(self, max_frame_bytes: int) -> None:
         """Take the largest size allowed: `socket.request.max.bytes`."""
-        self._max_frame_bytes = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
+        """May be changed between two frames."""
         self._shared = bytearray(SMALL_BUFFER_SIZE)
         self._view = memoryview(self._shared)
         """Of all of `_shared`; made once, for it is what nearly every receive gets."""
@@ -119,11 +120,14 @@ class Framer:
             self._make_room(SIZE_PREFIX.size)
             return None
         (size,) = SIZE_PREFIX.unpack_from(self._shared, self._start)
-        if not 0 <= size <= self._max_frame_bytes:
+        if not 0 <= size <= self.max_frame_bytes:
             if size >> 8 in TLS_BEGINNINGS:
                 raise MalformedMessage("a client that speaks TLS, where none is expected")
-            limit = f"socket.request.max.bytes={self._max_frame_bytes}"
-            raise MalformedMessage(f"frame of {size} bytes is not within 0 and {limit}")
+            raise MalformedMessage(
+                f"frame of {size} bytes is not within 0 and "
+                f"socket.request.max.bytes={self.max_frame_bytes} "
+                "(before a login sasl.server.max.receive.size)"
+            )
         end: int = body + size
         if end <= self._end:
             self._start = end

@@ -21,7 +21,9 @@ from tests.raw_client import encoded
 
 @pytest.fixture
 def context():
-    return SimpleNamespace(api_version=-1, client_id=None, peer_address=("127.0.0.1", 7))
+    return SimpleNamespace(
+        api_version=-1, client_id=None, peer_address=("127.0.0.1", 7), login=None
+    )
 
 
 def dispatcher(admit):

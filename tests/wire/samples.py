@@ -4,7 +4,7 @@ import random
 from uuid import UUID
 
 from kafkalite.wire.messages import APIS
-from kafkalite.wire.primitives import Bool, UInt16, UuidLeaf
+from kafkalite.wire.primitives import Bool, Float64, UInt16, UuidLeaf
 from kafkalite.wire.schema import ArrayOf, TextShape
 
 TEXTS = ("", "a", "topic-1", "grüße", "日本語" * 20, "x" * 126, "y" * 127, "z" * 300)
@@ -56,6 +56,8 @@ def sample_value(shape, version, rng):
         return UUID(int=rng.choice((0, 1, rng.getrandbits(128))))
     if shape is Bool:
         return rng.random() < 0.5
+    if shape is Float64:
+        return rng.choice((0.0, 1.5, -1e300, rng.random()))
     if shape is UInt16:
         return rng.choice((0, 1, 2**16 - 1, rng.getrandbits(16)))
     bits = 8 * shape.sizeof() - 1

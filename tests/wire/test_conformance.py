@@ -16,6 +16,7 @@ from kafkalite.wire.primitives import (
     ArrayLeaf,
     Bool,
     BytesLeaf,
+    Float64,
     Int8,
     Int16,
     Int32,
@@ -45,6 +46,7 @@ FIXED = {
     "uint16": UInt16,
     "int32": Int32,
     "int64": Int64,
+    "float64": Float64,
     "uuid": Uuid,
 }
 TEXT = {"string": StringLeaf, "bytes": BytesLeaf, "records": RecordsLeaf}
@@ -196,7 +198,8 @@ def assert_defaults(record, fields, definition):
         source = by_name[field.name]
         shape = field.shape.element if isinstance(field.shape, ArrayOf) else field.shape
         if isinstance(shape, type):
-            assert shape.__name__ == source["type"].removeprefix("[]")
+            name = RENAMED.get(shape.__name__, shape.__name__)
+            assert name == source["type"].removeprefix("[]")
             assert_defaults(shape, element_fields(source, definition), definition)
         expected = expected_default(source, shape)
         actual = getattr(made, field.name)
@@ -204,8 +207,14 @@ def assert_defaults(record, fields, definition):
         assert type(actual) is type(expected) or isinstance(shape, type)
 
 
+RENAMED = {"EntryResult": "EntryData", "EntityResult": "EntityData"}
+"""Where request and response of an API have structures of one name that differ."""
+
+
 def expected_default(field, shape):
     kind, value = field["type"], field.get("default")
+    if kind == "float64":
+        return float(value or 0)
     if value == "null" or (kind == "records" and value is None):
         return None
     if kind.startswith("[]"):

@@ -4,22 +4,28 @@ from kafkalite.wire.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from kafkalite.wire.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
 from kafkalite.wire.messages.add_raft_voter import ADD_RAFT_VOTER
 from kafkalite.wire.messages.allocate_producer_ids import ALLOCATE_PRODUCER_IDS
+from kafkalite.wire.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS
 from kafkalite.wire.messages.alter_configs import ALTER_CONFIGS
 from kafkalite.wire.messages.alter_partition import ALTER_PARTITION
 from kafkalite.wire.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
 from kafkalite.wire.messages.alter_replica_log_dirs import ALTER_REPLICA_LOG_DIRS
 from kafkalite.wire.messages.alter_share_group_offsets import ALTER_SHARE_GROUP_OFFSETS
+from kafkalite.wire.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CREDENTIALS
 from kafkalite.wire.messages.api_versions import API_VERSIONS
 from kafkalite.wire.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from kafkalite.wire.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from kafkalite.wire.messages.controlled_shutdown import CONTROLLED_SHUTDOWN
+from kafkalite.wire.messages.create_acls import CREATE_ACLS
 from kafkalite.wire.messages.create_partitions import CREATE_PARTITIONS
 from kafkalite.wire.messages.create_topics import CREATE_TOPICS
+from kafkalite.wire.messages.delete_acls import DELETE_ACLS
 from kafkalite.wire.messages.delete_groups import DELETE_GROUPS
 from kafkalite.wire.messages.delete_records import DELETE_RECORDS
 from kafkalite.wire.messages.delete_share_group_offsets import DELETE_SHARE_GROUP_OFFSETS
 from kafkalite.wire.messages.delete_share_group_state import DELETE_SHARE_GROUP_STATE
 from kafkalite.wire.messages.delete_topics import DELETE_TOPICS
+from kafkalite.wire.messages.describe_acls import DESCRIBE_ACLS
+from kafkalite.wire.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS
 from kafkalite.wire.messages.describe_cluster import DESCRIBE_CLUSTER
 from kafkalite.wire.messages.describe_configs import DESCRIBE_CONFIGS
 from kafkalite.wire.messages.describe_groups import DESCRIBE_GROUPS
@@ -29,6 +35,7 @@ from kafkalite.wire.messages.describe_quorum import DESCRIBE_QUORUM
 from kafkalite.wire.messages.describe_share_group_offsets import DESCRIBE_SHARE_GROUP_OFFSETS
 from kafkalite.wire.messages.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS
 from kafkalite.wire.messages.describe_transactions import DESCRIBE_TRANSACTIONS
+from kafkalite.wire.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS
 from kafkalite.wire.messages.elect_leaders import ELECT_LEADERS
 from kafkalite.wire.messages.end_txn import END_TXN
 from kafkalite.wire.messages.envelope import ENVELOPE
@@ -56,6 +63,8 @@ from kafkalite.wire.messages.push_telemetry import PUSH_TELEMETRY
 from kafkalite.wire.messages.read_share_group_state import READ_SHARE_GROUP_STATE
 from kafkalite.wire.messages.read_share_group_state_summary import READ_SHARE_GROUP_STATE_SUMMARY
 from kafkalite.wire.messages.remove_raft_voter import REMOVE_RAFT_VOTER
+from kafkalite.wire.messages.sasl_authenticate import SASL_AUTHENTICATE
+from kafkalite.wire.messages.sasl_handshake import SASL_HANDSHAKE
 from kafkalite.wire.messages.share_acknowledge import SHARE_ACKNOWLEDGE
 from kafkalite.wire.messages.share_fetch import SHARE_FETCH
 from kafkalite.wire.messages.share_group_describe import SHARE_GROUP_DESCRIBE
@@ -76,22 +85,28 @@ APIS = {
         ADD_PARTITIONS_TO_TXN,
         ADD_RAFT_VOTER,
         ALLOCATE_PRODUCER_IDS,
+        ALTER_CLIENT_QUOTAS,
         ALTER_CONFIGS,
         ALTER_PARTITION,
         ALTER_PARTITION_REASSIGNMENTS,
         ALTER_REPLICA_LOG_DIRS,
         ALTER_SHARE_GROUP_OFFSETS,
+        ALTER_USER_SCRAM_CREDENTIALS,
         API_VERSIONS,
         CONSUMER_GROUP_DESCRIBE,
         CONSUMER_GROUP_HEARTBEAT,
         CONTROLLED_SHUTDOWN,
+        CREATE_ACLS,
         CREATE_PARTITIONS,
         CREATE_TOPICS,
+        DELETE_ACLS,
         DELETE_GROUPS,
         DELETE_RECORDS,
         DELETE_SHARE_GROUP_OFFSETS,
         DELETE_SHARE_GROUP_STATE,
         DELETE_TOPICS,
+        DESCRIBE_ACLS,
+        DESCRIBE_CLIENT_QUOTAS,
         DESCRIBE_CLUSTER,
         DESCRIBE_CONFIGS,
         DESCRIBE_GROUPS,
@@ -101,6 +116,7 @@ APIS = {
         DESCRIBE_SHARE_GROUP_OFFSETS,
         DESCRIBE_TOPIC_PARTITIONS,
         DESCRIBE_TRANSACTIONS,
+        DESCRIBE_USER_SCRAM_CREDENTIALS,
         ELECT_LEADERS,
         END_TXN,
         ENVELOPE,
@@ -128,6 +144,8 @@ APIS = {
         READ_SHARE_GROUP_STATE,
         READ_SHARE_GROUP_STATE_SUMMARY,
         REMOVE_RAFT_VOTER,
+        SASL_AUTHENTICATE,
+        SASL_HANDSHAKE,
         SHARE_ACKNOWLEDGE,
         SHARE_FETCH,
         SHARE_GROUP_DESCRIBE,
