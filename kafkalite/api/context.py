@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kafkalite.isr.replicas import ReplicaManager
     from kafkalite.log.manager import LogManager
     from kafkalite.log.put_off import PutOff
+    from kafkalite.meta.background_topics import BackgroundTopics
     from kafkalite.meta.group_configs import GroupConfigs
     from kafkalite.meta.image import BrokerImage
     from kafkalite.meta.runner import MetadataRunner
@@ -40,6 +41,7 @@ class Services:
     fetch_sessions: "FetchSessions"
     group_configs: "GroupConfigs"
     client_metrics: "ClientMetrics"
+    background_topics: "BackgroundTopics"
     fetch_max_bytes: int
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
 

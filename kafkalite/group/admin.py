@@ -83,8 +83,13 @@ def list_groups(groups: Groups, request: ListGroupsRequest) -> list[ListedGroup]
     return [
         group.listed()
         for group in groups.values()
-        if group.kind in kinds and (not states or group.state_name.lower() in states)
+        if group.kind in kinds and (not states or _state_filter(group) in states)
     ]
+
+
+def _state_filter(group: Group) -> str:
+    """Return what a states filter has to say for a group's state (rule 485)."""
+    return "not_ready" if group.state_name == "NotReady" else group.state_name.lower()
 
 
 def delete_group(groups: Groups, offsets: OffsetStore, group_id: str) -> list[StoredRecord]:

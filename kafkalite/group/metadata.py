@@ -4,16 +4,21 @@ It is told each image before the shards hear of the change, so whatever a shard 
 by the newest. Topics are `meta.image.TopicImage`s, in their order.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from uuid import UUID
 
+from kafkalite.config import BrokerConfig
 from kafkalite.group.topic_hash import combined_hash, topic_hash
-from kafkalite.meta.changes import GROUP_RESOURCE
-from kafkalite.meta.image import ConfigResource, Image, TopicImage
+from kafkalite.meta.group_configs import GroupConfig, GroupConfigs
+from kafkalite.meta.image import Image, TopicImage
 
 
 class GroupMetadata:
     """Topics by name and id, their racks and hashes, settings of groups, levels of features.
+
+    Args:
+        image: the metadata to begin with.
+        config: the broker's settings, which groups have that set nothing themselves.
 
     Attributes:
         image: the metadata as it is. Nothing may be changed in it.
@@ -21,10 +26,11 @@ class GroupMetadata:
             who look for topics by pattern; it grows, also over a restart.
     """
 
-    __slots__ = ("_hashes", "image", "newest_topic_version")
+    __slots__ = ("_configs", "_hashes", "image", "newest_topic_version")
 
-    def __init__(self, image: Image | None = None) -> None:
+    def __init__(self, image: Image | None = None, config: BrokerConfig | None = None) -> None:
         self.image = Image() if image is None else image
+        self._configs = GroupConfigs(config or BrokerConfig(), lambda: self.image)
         self.newest_topic_version = self.image.version
         self._hashes: dict[str, int] = {}
 
@@ -91,9 +97,9 @@ class GroupMetadata:
             found.append(known)
         return combined_hash(found)
 
-    def group_config(self, group_id: str) -> Mapping[str, str]:
-        """Return the settings that a group has of its own, as text; empty if it has none."""
-        return self.image.configs_of(ConfigResource(GROUP_RESOURCE, group_id))
+    def group_config(self, group_id: str) -> GroupConfig:
+        """Return the settings in force for a group, whether it exists or not."""
+        return self._configs(group_id)
 
 
 def _shape(topic: TopicImage | None) -> object:

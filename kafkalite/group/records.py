@@ -14,7 +14,7 @@ from kafkalite.group.offsets import NO_EXPIRY
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.codec import Codec
 from kafkalite.wire.errors import MalformedMessage
-from kafkalite.wire.stored import consumer_group
+from kafkalite.wire.stored import consumer_group, streams_group
 from kafkalite.wire.stored.group_metadata import GROUP_METADATA_KEY, GROUP_METADATA_VALUE
 from kafkalite.wire.stored.offset_commit import (
     OFFSET_COMMIT_KEY,
@@ -68,6 +68,12 @@ RECORD_TYPES: tuple[RecordType, ...] = (
     RecordType(16, consumer_group.PATTERN_KEY, consumer_group.PATTERN_VALUE),
     # Share groups: 10 to 15.
     # Streams groups: 17 and 19 to 23.
+    RecordType(17, streams_group.METADATA_KEY, streams_group.METADATA_VALUE),
+    RecordType(19, streams_group.MEMBER_KEY, streams_group.MEMBER_VALUE),
+    RecordType(20, streams_group.TARGET_METADATA_KEY, streams_group.TARGET_METADATA_VALUE),
+    RecordType(21, streams_group.TARGET_MEMBER_KEY, streams_group.TARGET_MEMBER_VALUE),
+    RecordType(22, streams_group.CURRENT_KEY, streams_group.CURRENT_VALUE),
+    RecordType(23, streams_group.TOPOLOGY_KEY, streams_group.TOPOLOGY_VALUE),
 )
 
 

@@ -20,6 +20,7 @@ class GroupSettings:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
     offsets_retention_check_interval_ms: int = 600_000
+    streams_group_max_size: int = 2**31 - 1
     evict_on_disconnect: bool = False
     """A dynamic member leaves when its connection closes (profile `test`; never Kafka's way)."""
 
@@ -34,5 +35,6 @@ def group_settings(config: "BrokerConfig") -> GroupSettings:
         offset_metadata_max_bytes=config.int("offset.metadata.max.bytes"),
         offsets_retention_ms=config.int("offsets.retention.minutes") * MINUTE_MS,
         offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
+        streams_group_max_size=config.int("group.streams.max.size"),
         evict_on_disconnect=config.bool("kafkalite.group.evict.on.disconnect"),
     )

@@ -41,6 +41,7 @@ from kafkalite.group.offsets import OffsetStore
 from kafkalite.group.records import GroupRecordCodec
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.step import Step, TimerKey, TimerKind
+from kafkalite.group.streams.part import STREAMS
 from kafkalite.group.subscribers import Subscribers
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode
@@ -50,7 +51,7 @@ from kafkalite.wire.messages.offset_delete import OffsetDeleteRequest
 from kafkalite.wire.messages.offset_fetch import OffsetFetchRequestTopic, OffsetFetchRequestTopics
 from kafkalite.wire.stored.offset_commit import OffsetCommitKey
 
-PARTS: tuple[Part, ...] = (CLASSIC,)
+PARTS: tuple[Part, ...] = (CLASSIC, STREAMS)
 """What is done for groups of each kind."""
 
 
@@ -139,7 +140,9 @@ class GroupShard:
         kind, group_id, _ = key
         if kind is TimerKind.EXPIRE_OFFSETS:
             return self._expire_offsets(now)
-        return self.part_of(self.groups[group_id]).on_timer(self, key, now)
+        group = self.groups.get(group_id)
+        # There is no group if the log refused the records that would have made it.
+        return NOTHING if group is None else self.part_of(group).on_timer(self, key, now)
 
     def replay(self, record: StoredRecord) -> None:
         """Make a record part of the state."""

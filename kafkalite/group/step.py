@@ -21,6 +21,8 @@ class TimerKind(IntEnum):
     """("", ""): time to look for offsets that nobody wants."""
     REBALANCE = 4
     """(group id, member id): the member must have given up what it was told to by now."""
+    INITIAL_REBALANCE = 5
+    """(group id, ""): others have had their time to join a streams group with its first member."""
 
 
 TimerKey = tuple[TimerKind, str, str]

@@ -45,7 +45,7 @@ _ROWS: Final = (
     # Keys 68 and 69 (KIP-848); 76-79, 83-87 and 90-92 (KIP-932); 88 and 89 (KIP-1071).
     Feature(GROUP_VERSION, 0, 1, is_complete=False),
     Feature(SHARE_VERSION, 0, 1, is_complete=False),
-    Feature(STREAMS_VERSION, 0, 1, is_complete=False),
+    Feature(STREAMS_VERSION, 0, 1),
 )
 
 FEATURES: Final = tuple(row for row in _ROWS if row.is_complete)

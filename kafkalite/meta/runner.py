@@ -294,25 +294,35 @@ class MetadataRunner:
         missing = [name for name in dict.fromkeys(names) if name not in self._image.topics]
         if not missing:
             return {}
-        try:
-            check_partition_count(len(missing) * self._config.int("num.partitions"))
-        except KafkaError as error:
-            return dict.fromkeys(missing, error)
+        count = len(self._image.brokers)
         events = [
-            default_topic(
-                name,
-                self._config,
-                topic_id=self._new_uuid(),
-                broker_count=len(self._image.brokers),
-            )
+            default_topic(name, self._config, topic_id=self._new_uuid(), broker_count=count)
             for name in missing
         ]
+        return await self.create_missing(events)
+
+    async def create_missing(self, events: Sequence[CreateTopic]) -> dict[str, KafkaError]:
+        """Create topics that may be there already, with one commit; return what was refused.
+
+        Raises:
+            KafkaError: NOT_CONTROLLER, this broker has nothing to decide any more.
+        """
+        try:
+            check_partition_count(sum(event.num_partitions for event in events))
+        except KafkaError as error:
+            return {event.name: error for event in events}
         if not self.is_controller:
-            return await self._ensure_topics_remotely(events)
+            timeout_ms = self._config.int("controller.socket.timeout.ms")
+            refused = await create_topics(self._require_channel(), events, timeout_ms=timeout_ms)
+            created = [event.name for event in events if event.name not in refused]
+            # What the controller has committed comes here soon; if it does not, the caller sees.
+            with trio.move_on_after(timeout_ms / 1_000):
+                await self.wait_until(lambda image: all(name in image.topics for name in created))
+            return refused
         results = await self.submit_all(events)
         return {
-            name: result
-            for name, result in zip(missing, results, strict=True)
+            event.name: result
+            for event, result in zip(events, results, strict=True)
             # Somebody else was first.
             if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS
         }
@@ -564,15 +574,6 @@ class MetadataRunner:
         self._config.apply_dynamic(self._image.configs_of(own), self._image.configs_of(common))
 
     # --- Asking the controller -------------------------------------------------------------------
-
-    async def _ensure_topics_remotely(self, events: Sequence[CreateTopic]) -> dict[str, KafkaError]:
-        timeout_ms = self._config.int("controller.socket.timeout.ms")
-        refused = await create_topics(self._require_channel(), events, timeout_ms=timeout_ms)
-        created = [event.name for event in events if event.name not in refused]
-        # What the controller has committed comes here soon; if it does not, the caller sees.
-        with trio.move_on_after(timeout_ms / 1_000):
-            await self.wait_until(lambda image: all(name in image.topics for name in created))
-        return refused
 
     async def _producer_id_block(self) -> tuple[int, int]:
         if self.is_controller:

@@ -291,6 +291,7 @@ class Broker:
         services.group_metadata.update(metadata.image)
         self._lead(metadata.image, INTERNAL_TOPICS)
         nursery.start_soon(services.logs.housekeeping)
+        nursery.start_soon(services.background_topics.run)
         await nursery.start(services.groups.run)
         await nursery.start(services.transactions.run)
         if cluster is not None:

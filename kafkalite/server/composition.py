@@ -18,6 +18,7 @@ from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.housekeeping import HousekeepingSettings
 from kafkalite.log.put_off import PutOff
+from kafkalite.meta.background_topics import BackgroundTopics
 from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.local import METADATA_FILE, LocalStore
 from kafkalite.txn.coordinator import TransactionCoordinator
@@ -137,7 +138,7 @@ def services(
         state = metadata.image.partition(*topic_partition)
         return None if state is None or state.leader < 0 else state.leader
 
-    group_metadata = GroupMetadata(metadata.image)
+    group_metadata = GroupMetadata(metadata.image, config)
     groups = CoordinatorRuntime(
         [
             GroupShards(group_settings(config), group_metadata),
@@ -175,6 +176,7 @@ def services(
         ),
         group_configs=GroupConfigs(config, lambda: metadata.image),
         client_metrics=ClientMetrics(telemetry_max_bytes=config.int("telemetry.max.bytes")),
+        background_topics=BackgroundTopics(metadata, clock),
         fetch_max_bytes=config.int("fetch.max.bytes"),
     )
 

@@ -16,6 +16,7 @@ OWN_SETTINGS: tuple[Setting, ...] = (
 
 _DEV = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
     "kafkalite.internal.topics.fit.brokers": "true",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": "kafkalite-data",

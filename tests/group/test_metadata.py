@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from kafkalite.config import BrokerConfig
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.meta.changes import (
     GROUP_RESOURCE,
@@ -97,5 +98,7 @@ def test_topics_are_found_by_name_and_id():
 
 def test_settings_of_a_group_are_seen():
     image = Image(configs={GROUP: {"consumer.session.timeout.ms": "50000"}})
-    assert GroupMetadata(image).group_config("g") == {"consumer.session.timeout.ms": "50000"}
-    assert GroupMetadata(image).group_config("h") == {}
+    config = BrokerConfig({"group.consumer.session.timeout.ms": "46000"})
+    metadata = GroupMetadata(image, config)
+    assert metadata.group_config("g").consumer_session_timeout_ms == 50_000
+    assert metadata.group_config("h").consumer_session_timeout_ms == 46_000

@@ -12,10 +12,11 @@ import pytest
 
 import kafkalite.settings.documentation as documentation_module
 from kafkalite.log_config import LogConfig
+from kafkalite.settings.checks import GROUP_BOUNDS
 from kafkalite.settings.documentation import documentation
 from kafkalite.settings.kinds import Setting, Update, format_value, parse_value
 from kafkalite.settings.own import OWN_SETTINGS, PROFILES
-from kafkalite.settings.tables import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kafkalite.settings.tables import BROKER, CLIENT_METRICS, GROUP, GROUP_SYNONYMS, TOPIC
 from kafkalite.settings.topics import TOPIC_SYNONYMS
 
 KAFKA = json.loads(Path(__file__).with_name("apache_kafka_4_3.json").read_text())
@@ -129,8 +130,13 @@ def test_settings_say_rightly_whether_the_broker_acts_on_them() -> None:
     unused = set(TOPIC_SYNONYMS) - used - named
     assert sorted(unused) == sorted(name for name in TOPIC_SYNONYMS if TOPIC[name].inert)
     defaults = {name for topic_name in used for name, _ in TOPIC_SYNONYMS[topic_name]}
-    group_bounds = {name for name in BROKER if name.startswith("group.") and BROKER[name].inert}
-    acted_on = (named | defaults) & set(BROKER) - group_bounds
+    # Settings of groups reach it as fields of GroupConfig, within the broker's bounds.
+    attributes = set(re.findall(r"\.([a-z0-9_]+)\b", code))
+    of_groups = {name for name in GROUP if name.replace(".", "_") in attributes}
+    assert sorted(of_groups) == sorted(name for name in GROUP if not GROUP[name].inert)
+    defaults |= {GROUP_SYNONYMS[name] for name in of_groups}
+    defaults |= {bound for name in of_groups for bound in GROUP_BOUNDS.get(name, ())} & set(BROKER)
+    acted_on = (named | defaults) & set(BROKER)
     inert = {name for name, setting in BROKER.items() if setting.inert}
     assert sorted(acted_on & inert - defaults) == []
     assert sorted(set(BROKER) - inert - acted_on) == []

@@ -181,6 +181,7 @@ class InProcessBroker:
             fetch_sessions=FetchSessions(max_sessions=10, first_id=1),
             client_metrics=ClientMetrics(telemetry_max_bytes=1 << 20),
             group_configs=GroupConfigs(broker_config, lambda: self.metadata.image),
+            background_topics=SimpleNamespace(),
             fetch_max_bytes=1 << 20,
         )
         self.context = RequestContext(

@@ -1,4 +1,4 @@
-"""The sticky task assignor (KIP-1071), with Kafka's results for the same input.
+"""The sticky task assignor (rule 487), with Kafka's results for the same input.
 
 After Kafka's StickyTaskAssignor: tasks stay where they were as long as nobody gets too many; what
 is left goes to the process with the least load. Ties are broken as Java's collections do.
