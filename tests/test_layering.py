@@ -18,7 +18,7 @@ LAYERS = [
     {"log"},
     {"coordinator", "group", "share", "txn", "isr", "meta", "security"},
     {"api"},
-    {"network", "peers"},
+    {"network", "peers", "faults"},
     {"server"},
     {"client", "testing", "pipeline", "sim", "cli", "__main__"},
 ]
@@ -37,6 +37,8 @@ CORES = {
     "share/acknowledgement", "share/acquisition", "share/batches", "share/events",
     "share/inflight", "share/partition", "share/records", "share/settings", "share/shard",
     "security/names", "security/jaas", "security/scram", "security/exchanges", "meta/entities",
+    "faults/rules", "faults/answers", "faults/corruption", "faults/partitions",
+    "faults/specification",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""

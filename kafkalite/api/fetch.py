@@ -134,7 +134,7 @@ def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) ->
             FetchableTopicResponse(
                 topic=topic.topic,
                 topic_id=topic.topic_id,
-                partitions=[_failed(p.partition, error.code) for p in topic.partitions],
+                partitions=[failed_partition(p.partition, error.code) for p in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -346,7 +346,7 @@ def _read_one(
         partition.check_leader_epoch(cached.current_leader_epoch)
         if reader.is_follower:
             if cached.refusal is not None:
-                return _failed(cached.partition, cached.refusal), True
+                return failed_partition(cached.partition, cached.refusal), True
             now_ms = context.services.clock.monotonic_ms()
             is_throttled = replicas.is_throttled(partition, reader.replica_id, now_ms)
         read = partition.read(
@@ -368,7 +368,7 @@ def _read_one(
         code = error.code
         if code is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version <= 5:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return _failed(cached.partition, code), True
+        return failed_partition(cached.partition, code), True
     is_urgent = (read.is_cut and not is_throttled) or read.diverging is not None
     return _partition_data(cached.partition, read), is_urgent
 
@@ -426,7 +426,8 @@ def _partition_data(index: int, read: PartitionRead) -> PartitionData:
     return data
 
 
-def _failed(index: int, code: ErrorCode) -> PartitionData:
+def failed_partition(index: int, code: ErrorCode) -> PartitionData:
+    """Return the answer for a partition that cannot be read."""
     return PartitionData(
         partition_index=index,
         error_code=code,

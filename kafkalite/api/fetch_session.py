@@ -133,6 +133,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def partitions_of(self, session_id: int) -> list[tuple[str, UUID, int]]:
+        """Return topic name, topic id and index of what a session fetches; names may be empty."""
+        session = self._sessions.get(session_id)
+        return [] if session is None else [*session.partitions]
+
     def plan(self, request: FetchRequest, *, by_topic_id: bool, now_ms: int) -> FetchPlan:
         """Turn a request into the full list of partitions it means.
 

@@ -1,6 +1,6 @@
 """What a handler is: a synchronous function of a request, plus an optional wait."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -21,6 +21,10 @@ NO_RESPONSE: Final = NoResponse()
 
 class CloseConnection(Exception):
     """Raised by a handler where the protocol knows no other answer than closing the connection."""
+
+
+class ClosedOnPurpose(CloseConnection):
+    """The connection is closed by a fault rule: nothing to warn the operator about."""
 
 
 class Pending:
@@ -94,6 +98,23 @@ class DelayedOperation(Pending):
                     await changed.wait()
         finally:
             self.close()
+
+
+@dataclass(slots=True)
+class PlayedAnswer:
+    """What is sent in the place of a response, when a fault rule wants that.
+
+    Attributes:
+        pieces: sent one after the other.
+        pause_s: between two of them.
+        closes: the connection ends after that.
+        resets: and with a TCP reset.
+    """
+
+    pieces: Sequence[bytes] = ()
+    pause_s: float = 0.0
+    closes: bool = False
+    resets: bool = False
 
 
 @dataclass(slots=True)

@@ -268,10 +268,7 @@ def _append(
         all_acks = request.acks == ALL_ACKS
         info = partition.append(records, now_ms=context.now_ms, all_acks=all_acks)
     except KafkaError as error:
-        if error.code in PASSING and (written := sequence_of(data.records)) is not None:
-            place = topic.name or topic.topic_id, data.index
-            now_ms = context.services.clock.monotonic_ms()
-            context.services.put_off.note(place, written, now_ms)
+        remember_refusal(topic, data, error.code, context)
         return _failed(data.index, error)
     answer = PartitionProduceResponse(
         index=data.index,
@@ -322,6 +319,15 @@ def _check_transaction(
         adds=context.api_version >= FIRST_VERSION_THAT_ADDS_PARTITIONS,
         knows_abortable=context.api_version >= FIRST_VERSION_WITH_TRANSACTION_ABORTABLE,
     )
+
+
+def remember_refusal(
+    topic: TopicProduceData, data: PartitionProduceData, code: ErrorCode, context: RequestContext
+) -> None:
+    """Let no later batch of its producer overtake one that was refused for a passing reason."""
+    if code in PASSING and (written := sequence_of(data.records)) is not None:
+        place = topic.name or topic.topic_id, data.index
+        context.services.put_off.note(place, written, context.services.clock.monotonic_ms())
 
 
 def _check_order(

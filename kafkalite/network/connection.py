@@ -11,7 +11,13 @@ from collections import deque
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import CloseConnection, DelayedOperation, Pending
+from kafkalite.api.handler import (
+    CloseConnection,
+    ClosedOnPurpose,
+    DelayedOperation,
+    Pending,
+    PlayedAnswer,
+)
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.dispatch import Dispatcher, Exchange, Farewell
 from kafkalite.network.transport import Chunk, PeerClosed, Transport
@@ -80,6 +86,8 @@ class Connection:
             except Farewell as farewell:  # the operator was told
                 await self._flush()
                 await self._say(farewell)
+            except ClosedOnPurpose as error:
+                logger.debug("closing connection from %s: %s", self._peer, error)
             except (MalformedMessage, CloseConnection) as error:
                 self._dispatcher.complaints.warning(
                     "closing connection from %s: %s", self._peer, error
@@ -307,4 +315,23 @@ class Connection:
                 exchange.result = self._dispatcher.refuse(exchange, error, self._context)
         self._waiting.popleft()
         self._begin_turn()
-        self._put(exchange)
+        if isinstance(exchange.result, PlayedAnswer):
+            await self._play(exchange.result)
+        else:
+            self._put(exchange)
+
+    async def _play(self, answer: PlayedAnswer) -> None:
+        """Send what a fault rule makes of an answer.
+
+        Raises:
+            ClosedOnPurpose: the connection is to end with it.
+        """
+        await self._flush()
+        for number, piece in enumerate(answer.pieces):
+            if number:
+                await trio.sleep(answer.pause_s)
+            await self._transport.send([piece])
+        if answer.closes:
+            if answer.resets:
+                self._transport.reset_on_close()
+            raise ClosedOnPurpose("a fault rule wants it")

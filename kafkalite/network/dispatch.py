@@ -4,6 +4,7 @@ import logging
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from kafkalite.api.context import RequestContext
@@ -48,6 +49,10 @@ class Farewell(CloseConnection):
 Observer = Callable[[Exchange, int, RequestContext], None]
 """Told of each request when its handler has returned, with the size of its frame in bytes."""
 
+Interceptor = Callable[[Exchange, int, RequestContext, Callable[[Any], Any]], Any]
+"""Gives the result of a request, with the size of its frame in bytes and the handler's own way from
+a request to a result."""
+
 Forward = Callable[[Any, memoryview, RequestContext], Pending]
 """Hands a request (as decoded, and its frame) on to the controller; gives a `RelayedAnswer`."""
 
@@ -58,6 +63,7 @@ class Dispatcher:
     Attributes:
         observer: for tests that look at what clients send; it may not raise.
         complaints: where to write what clients do wrong.
+        interceptor: called in the place of each handler, while there are fault rules.
     """
 
     def __init__(self, handlers: Iterable[Handler], *, forward: Forward | None = None) -> None:
@@ -67,6 +73,7 @@ class Dispatcher:
         """
         self.observer: Observer | None = None
         self.complaints = Complaints(logger)
+        self.interceptor: Interceptor | None = None
         self._forward = forward
         self._handlers: dict[int, Handler] = {}
         for handler in handlers:
@@ -108,7 +115,10 @@ class Dispatcher:
             raise MalformedMessage(f"{api.key.name} v{header.api_version}: {error}") from None
         exchange = Exchange(handler, header, request, None)
         try:
-            if handler.forwarded or handler.between_brokers:
+            if self.interceptor is not None:
+                handle = partial(self._handle, handler, frame, context)
+                exchange.result = self.interceptor(exchange, len(frame), context, handle)
+            elif handler.forwarded or handler.between_brokers:
                 exchange.result = self._admit_special(handler, request, frame, context)
             else:
                 exchange.result = handler.admit(request, context)
@@ -170,6 +180,13 @@ class Dispatcher:
         size = len(prefix) + sum(map(len, chunks))
         chunks.insert(0, size.to_bytes(SIZE_PREFIX_BYTES, "big") + prefix)
         return chunks
+
+    def _handle(
+        self, handler: Handler, frame: memoryview, context: RequestContext, request: Any
+    ) -> Any:
+        if handler.forwarded or handler.between_brokers:
+            return self._admit_special(handler, request, frame, context)
+        return handler.admit(request, context)
 
     def _admit_special(
         self, handler: Handler, request: Any, frame: memoryview, context: RequestContext

@@ -3,6 +3,7 @@
 import os
 import select
 import socket
+import struct
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar, cast
@@ -111,6 +112,10 @@ class Transport(Protocol):
         """
         ...
 
+    def reset_on_close(self) -> None:
+        """Let `close` end the connection with a TCP reset."""
+        ...
+
     def close(self) -> None:
         """Close at once; waiting calls end with an error."""
         ...
@@ -126,6 +131,9 @@ class WaitingTransport:
     def is_sending(self) -> bool:
         """Whether it waits for the peer to read; never known in memory."""
         return False
+
+    def reset_on_close(self) -> None:
+        """Nothing: there is no TCP in memory."""
 
     async def receive_into(self, buffer: memoryview) -> int:
         """Wait for bytes and put some into `buffer`; return how many, 0 when the peer is done."""
@@ -264,6 +272,10 @@ class SocketTransport(WaitingTransport):
         poll = select.poll()
         poll.register(self._socket, POLLRDHUP)
         return bool(poll.poll(0))
+
+    def reset_on_close(self) -> None:
+        """Let `close` end the connection with a TCP reset."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def close(self) -> None:
         """Close at once; waiting calls end with an error."""

@@ -18,9 +18,12 @@ from kafkalite.client.consumer import ConsumedRecord, consumed, visible_batches
 from kafkalite.client.murmur import murmur2
 from kafkalite.clock import AdjustableClock, TrioClock
 from kafkalite.config import load_config
+from kafkalite.faults.disk import FaultyDisk
+from kafkalite.faults.injector import Injector
 from kafkalite.meta.events import CreateTopic, DeleteTopic
 from kafkalite.server.broker import Broker as ServerBroker
 from kafkalite.testing.clock import BrokerClock
+from kafkalite.testing.faults import Faults
 from kafkalite.testing.groups import (
     describe_group,
     has_assigned,
@@ -57,6 +60,7 @@ class Broker:
 
     Attributes:
         clock: the time that this broker goes by, to be advanced, frozen and set.
+        faults: rules that make it fail requests, lose answers, or be slow.
     """
 
     def __init__(
@@ -80,6 +84,8 @@ class Broker:
         self._journal = Journal(self._topic_name)
         self._clock = AdjustableClock()
         self.clock = BrokerClock(self, self._clock)
+        self.faults = Faults(self)
+        self.disk = FaultyDisk(syncs=False)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -170,9 +176,10 @@ class Broker:
     def reset(self) -> None:
         """Delete all topics, groups and committed offsets, and forget the requests seen.
 
-        Clients stay connected; consumers find their group gone and join anew. The clock is that of
-        the machine again.
+        Clients stay connected; consumers find their group gone and join anew. There are no fault
+        rules, and the clock is that of the machine again.
         """
+        self.faults.clear()
         self.clock.reset()
         self._submit(
             lambda: [DeleteTopic(name=name) for name in self._services.metadata.image.topics]
@@ -367,11 +374,17 @@ class Broker:
             self._started.set()
 
     async def _main(self, settings: Mapping[str, str]) -> None:
-        server = ServerBroker(load_config(overrides=settings), clock=self._clock)
+        config = load_config(overrides=settings)
+        self.disk.syncs = config.bool("kafkalite.metadata.flush")
+        server = ServerBroker(config, clock=self._clock, disk=self.disk)
         self._stop_wanted = trio.Event()
         async with trio.open_nursery() as nursery:
             await nursery.start(server.run)
             server.dispatcher.observer = self._journal.observe
+            self.injector = Injector(
+                lambda: server.services.metadata.image, self._clock.monotonic_ms
+            )
+            self.injector.attach(server.dispatcher)
             self._server = server
             self._token = trio.lowlevel.current_trio_token()
             self._started.set()
@@ -444,13 +457,40 @@ class Broker:
         """
         return self._in_loop(function)
 
-    def run_in_broker(self, function: Callable[[], Awaitable[Result]]) -> Result:
+    def run_in_broker(
+        self,
+        function: Callable[[], Awaitable[Result]],
+        *,
+        timeout_s: float | None = None,
+        default: Result | None = None,
+    ) -> Result | None:
         """Return what an async function returns that is run in the broker's thread.
+
+        Args:
+            function: to be run.
+            timeout_s: real time after which it is cancelled, whatever the broker's clock shows.
+            default: returned then.
 
         Raises:
             RuntimeError: as `call_in_broker`.
         """
-        return self._await(function)
+
+        async def run() -> Result | None:
+            with trio.CancelScope() as scope:
+                alarm = None
+                if timeout_s is not None:
+                    token = trio.lowlevel.current_trio_token()
+                    alarm = threading.Timer(timeout_s, token.run_sync_soon, [scope.cancel])
+                    alarm.daemon = True
+                    alarm.start()
+                try:
+                    return await function()
+                finally:
+                    if alarm is not None:
+                        alarm.cancel()
+            return default
+
+        return self._await(run)
 
     def _in_loop(self, function: Callable[[], Result]) -> Result:
         try:
@@ -482,24 +522,15 @@ class Broker:
     def _wait_or_tell(
         self, wait: Callable[[], Awaitable[None]], timeout: float, group: str, missing: str
     ) -> None:
-        async def limited() -> str | None:
-            token = trio.lowlevel.current_trio_token()
-            with trio.CancelScope() as scope:
-                # Real time: the test waits, whatever it did to the broker's clock.
-                alarm = threading.Timer(timeout, token.run_sync_soon, [scope.cancel])
-                alarm.daemon = True
-                alarm.start()
-                try:
-                    await wait()
-                    return None
-                finally:
-                    alarm.cancel()
-            return self._look_at_group(group, lambda shard: describe_group(shard, group)) or (
-                f"group {group!r} has no coordinator yet"
-            )
+        async def wait_long_enough() -> bool:
+            await wait()
+            return True
 
-        state = self._await(limited)
-        if state is not None:
+        if not self.run_in_broker(wait_long_enough, timeout_s=timeout, default=False):
+            state = self._in_loop(
+                lambda: self._look_at_group(group, lambda shard: describe_group(shard, group))
+            )
+            state = state or f"group {group!r} has no coordinator yet"
             raise TimeoutError(f"{missing} after {timeout:g} s: {state}")
 
 

@@ -20,9 +20,12 @@ import pytest
 if TYPE_CHECKING:
     from kafkalite.testing.broker import Broker
     from kafkalite.testing.cluster import Cluster
+    from kafkalite.testing.faults import Faults
 
 MARKER = "kafka_topic"
 CLUSTER_MARKER = "kafka_cluster"
+CHAOS_MARKER = "kafka_chaos"
+CHAOS_FIXTURE = "kafka_chaos_rules"
 NAME_MAX = 200
 """Kafka allows 249 characters in a topic's name."""
 
@@ -40,6 +43,47 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"{CLUSTER_MARKER}(brokers=3, config=None): what the fixture kafka_cluster is made of",
     )
+    config.addinivalue_line(
+        "markers",
+        f"{CHAOS_MARKER}(seed=0, probability=0.02): run the test while kafka_broker has random "
+        "faults that every client must bear",
+    )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of this plugin."""
+    parser.getgroup("kafkalite").addoption(
+        "--kafka-chaos-seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help=f"run each test with the marker {CHAOS_MARKER} for so many seeds",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give tests with the chaos marker their rules, once for each seed; the id tells the seed."""
+    marker = metafunc.definition.get_closest_marker(CHAOS_MARKER)
+    if marker is None:
+        return
+    options = dict(marker.kwargs)
+    first = options.pop("seed", marker.args[0] if marker.args else 0)
+    count = metafunc.config.getoption("--kafka-chaos-seeds")
+    metafunc.fixturenames.append(CHAOS_FIXTURE)
+    metafunc.parametrize(
+        CHAOS_FIXTURE,
+        [(seed, options) for seed in range(first, first + count)],
+        ids=[f"chaos-seed-{seed}" for seed in range(first, first + count)],
+        indirect=True,
+    )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let tests with the chaos marker have their rules without naming them."""
+    if item.get_closest_marker(CHAOS_MARKER) is None or not isinstance(item, pytest.Function):
+        return
+    if CHAOS_FIXTURE not in item.fixturenames:
+        item.fixturenames.append(CHAOS_FIXTURE)
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +112,26 @@ def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> Itera
     yield topic
     if topic in kafka_broker.topics():
         kafka_broker.delete_topic(topic)
+
+
+@pytest.fixture
+def kafka_faults(kafka_broker: "Broker") -> "Iterator[Faults]":
+    """Give the broker's fault rules, and remove them when the test is over.
+
+    One that never fired is warned of: the test tested nothing with it.
+    """
+    yield kafka_broker.faults
+    kafka_broker.faults.clear()
+
+
+@pytest.fixture
+def kafka_chaos_rules(kafka_broker: "Broker", request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have random faults during one test, by the marker kafka_chaos."""
+    seed, options = request.param
+    rules = kafka_broker.faults.chaos(seed, **options)
+    yield
+    for rule in rules:
+        rule.remove()
 
 
 @pytest.fixture

@@ -84,3 +84,47 @@ def test_cluster_is_made_as_its_marker_says(run):
         """
     )
     result.assert_outcomes(passed=1)
+
+
+def test_faults_are_removed_after_each_test_and_one_that_never_fired_is_told(run):
+    result = run(
+        """
+        from confluent_kafka import Producer
+
+        def test_one(kafka_broker, kafka_topic, kafka_faults):
+            rule = kafka_faults.on("Produce").error("NOT_LEADER_OR_FOLLOWER").once()
+            kafka_faults.on("Produce", topic="misspelt").disconnect()
+            producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
+            producer.produce(kafka_topic, b"v")
+            assert producer.flush(20) == 0
+            assert rule.hits == 1
+
+        def test_two(kafka_faults):
+            assert kafka_faults.rules() == []
+        """,
+        "-W",
+        "default",
+    )
+    result.assert_outcomes(passed=2, warnings=1)
+    result.stdout.fnmatch_lines(["*FaultNeverFired: fault never fired: *topic=misspelt*"])
+
+
+def test_chaos_is_had_by_seeds_which_the_tests_name(run):
+    result = run(
+        """
+        import pytest
+
+        @pytest.mark.kafka_chaos(seed=7, probability=0.5)
+        def test_marked(kafka_broker):
+            rules = kafka_broker.faults.rules()
+            assert rules and rules[0].trigger.probability == 0.5
+
+        def test_after(kafka_broker):
+            assert kafka_broker.faults.rules() == []
+        """,
+        "--strict-markers",
+        "--kafka-chaos-seeds=2",
+        "-v",
+    )
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["*chaos-seed-7*PASSED*", "*chaos-seed-8*PASSED*"])

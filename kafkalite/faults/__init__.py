@@ -1,0 +1,1 @@
+"""Faults on purpose: rules that make a broker fail a request, lose its answer, or be slow."""

@@ -1,0 +1,418 @@
+"""Faults made by a test, as real clients bear them."""
+
+import socket
+import threading
+import time
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from kafkalite.faults.specification import FaultRuleError
+from kafkalite.testing import Broker
+from kafkalite.testing.faults import FaultNeverFired
+
+
+@pytest.fixture(scope="module")
+def shared_broker():
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(shared_broker):
+    shared_broker.reset()
+    shared_broker.create_topic("orders", partitions=2)
+    yield shared_broker
+    for rule in shared_broker.faults.rules():
+        shared_broker.faults.remove(rule)
+
+
+def producer(broker, **config):
+    return Producer(
+        {"bootstrap.servers": broker.bootstrap, "retry.backoff.ms": 10, "linger.ms": 0, **config}
+    )
+
+
+def send(client, value=b"x", *, partition=0, timeout_s=20):
+    """Return the error of one delivery, None if it was delivered."""
+    outcome = []
+    client.produce("orders", value, partition=partition, on_delivery=lambda e, _: outcome.append(e))
+    client.flush(timeout_s)
+    return outcome[0]
+
+
+def consumer(broker, **config):
+    return Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+            "heartbeat.interval.ms": 100,
+            "reconnect.backoff.ms": 10,
+            **config,
+        }
+    )
+
+
+def read(client, count, timeout_s=20):
+    until, values = time.monotonic() + timeout_s, []
+    while len(values) < count:
+        assert time.monotonic() < until, values
+        message = client.poll(0.1)
+        if message is not None and message.error() is None:
+            values.append(message.value())
+    return values
+
+
+def test_an_error_before_is_retried_and_nothing_was_written_meanwhile(broker):
+    rule = broker.faults.on("Produce", topic="orders").error("NOT_ENOUGH_REPLICAS").times(3)
+    assert send(producer(broker)) is None
+    assert (rule.hits, rule.matched) == (3, 3)
+    assert len(broker.records("orders")) == 1
+
+
+def test_an_error_after_is_retried_and_doubles_what_is_not_idempotent(broker):
+    broker.faults.on("Produce").error("NOT_ENOUGH_REPLICAS_AFTER_APPEND", applied=True).once()
+    assert send(producer(broker)) is None
+    assert len(broker.records("orders")) == 2
+
+
+@pytest.mark.parametrize(("idempotent", "copies"), [(False, 2), (True, 1)])
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_lost_reply_doubles_records_unless_the_producer_is_idempotent(
+    broker, idempotent, copies, reset
+):
+    rule = broker.faults.on("Produce").lose_reply(reset=reset).once()
+    assert send(producer(broker, **{"enable.idempotence": idempotent})) is None
+    rule.wait()
+    assert len(broker.records("orders")) == copies
+
+
+def test_a_fatal_error_reaches_the_application_at_once(broker):
+    broker.faults.on("Produce", topic="ord*").error("TOPIC_AUTHORIZATION_FAILED").once()
+    assert send(producer(broker)).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert broker.records("orders") == []
+
+
+def test_one_partition_fails_and_the_other_does_not(broker):
+    broker.faults.on("Produce", topic="orders", partition=1).error("INVALID_RECORD")
+    client = producer(broker, **{"linger.ms": 50})
+    outcomes = {}
+    for partition in (0, 1):
+        client.produce(
+            "orders",
+            b"x",
+            partition=partition,
+            on_delivery=lambda error, message: outcomes.update({message.partition(): error}),
+        )
+    client.flush(20)
+    assert outcomes[0] is None
+    assert outcomes[1].code() == KafkaError.INVALID_RECORD
+    assert [r.partition for r in broker.records("orders")] == [0]
+
+
+def test_a_disconnect_applies_nothing(broker):
+    broker.faults.on("Produce").disconnect().once()
+    assert send(producer(broker)) is None
+    assert len(broker.records("orders")) == 1
+
+
+def test_a_black_hole_is_noticed_by_the_clients_own_timeout(broker):
+    rule = broker.faults.on("Produce").blackhole().once()
+    assert send(producer(broker, **{"socket.timeout.ms": 500})) is None
+    assert rule.hits == 1
+    assert len(broker.records("orders")) == 1
+
+
+def test_a_record_is_matched_by_key_and_value(broker):
+    rule = broker.faults.on("Produce", topic="orders", value=b"poison").error("INVALID_RECORD")
+    client = producer(broker)
+    assert send(client, b"good") is None
+    assert send(client, b"some poison in it").code() == KafkaError.INVALID_RECORD
+    assert rule.hits == 1
+    assert [r.value for r in broker.records("orders")] == [b"good"]
+
+
+def test_a_delay_holds_back_the_answer_and_not_the_records(broker):
+    rule = broker.faults.on("Produce").delay(0.5).once()
+    client = producer(broker)
+    client.produce("orders", b"x", partition=0)
+    client.poll(0)
+    rule.wait()
+    until = time.monotonic() + 10
+    while not broker.records("orders"):
+        assert time.monotonic() < until
+    assert client.flush(20) == 0
+
+
+def test_a_delay_before_holds_back_the_records(broker):
+    rule = broker.faults.on("Produce").delay(0.5, applied=False).once()
+    client = producer(broker)
+    client.produce("orders", b"x", partition=0)
+    client.poll(0)
+    rule.wait()
+    assert broker.records("orders") == []
+    assert client.flush(20) == 0
+    assert len(broker.records("orders")) == 1
+
+
+def test_a_delay_goes_by_the_brokers_clock(broker):
+    rule = broker.faults.on("Produce").delay(3_000).once()
+    client = producer(broker)
+    client.produce("orders", b"x", partition=0)
+    client.poll(0)
+    rule.wait()
+    broker.clock.advance(3_001)
+    assert client.flush(20) == 0
+
+
+def test_a_consumer_reads_on_over_errors_of_its_fetches(broker):
+    broker.produce("orders", b"first", partition=0)
+    rule = broker.faults.on("Fetch", topic="orders", partition=0).error("NOT_LEADER_OR_FOLLOWER")
+    rule.times(2)
+    client = consumer(broker)
+    client.subscribe(["orders"])
+    assert read(client, 1) == [b"first"]
+    rule.wait(2)
+    broker.faults.on("Fetch", topic="orders", partition=0).error("OFFSET_OUT_OF_RANGE").once()
+    broker.produce("orders", b"second", partition=0)
+    assert b"second" in read(client, 2)  # it begins anew at the earliest
+    client.close()
+
+
+@pytest.mark.parametrize("how", ["crc", "batch"])
+def test_corrupt_records_are_seen_by_a_client_that_looks(broker, how):
+    broker.produce("orders", b"intact", partition=0)
+    rule = broker.faults.on("Fetch", topic="orders").corrupt(how).once()
+    client = consumer(broker, **{"check.crcs": True})
+    client.assign([TopicPartition("orders", 0, 0)])
+    rule.wait(timeout_s=20) if client.poll(0.5) is None else None
+    assert read(client, 1) == [b"intact"]
+    assert rule.hits == 1
+    assert [r.value for r in broker.records("orders")] == [b"intact"]
+    client.close()
+
+
+@pytest.mark.slow
+def test_a_lost_commit_is_committed(broker):
+    broker.produce("orders", b"x", partition=0)
+    client = consumer(broker, **{"enable.auto.commit": False})
+    client.subscribe(["orders"])
+    read(client, 1)
+    rule = broker.faults.on("OffsetCommit", group="g").lose_reply().once()
+    with pytest.raises(KafkaException):
+        client.commit(asynchronous=False)
+    rule.wait()
+    broker.wait_committed("g", "orders", 0)
+    client.close()
+
+
+@pytest.mark.slow
+def test_an_evicted_member_joins_again(broker):
+    broker.produce("orders", b"x", partition=0)
+    client = consumer(broker)
+    client.subscribe(["orders"])
+    read(client, 1)
+    joins = len(broker.requests("JoinGroup"))
+    rule = broker.faults.evict_member("g")
+    until = time.monotonic() + 20
+    while len(broker.requests("JoinGroup")) == joins:
+        assert time.monotonic() < until
+        client.poll(0.1)
+    assert rule.hits == 1
+    client.close()
+
+
+def test_a_moved_coordinator_is_looked_for_again(broker):
+    broker.produce("orders", b"x", partition=0)
+    client = consumer(broker)
+    client.subscribe(["orders"])
+    read(client, 1)
+    moved, gone = broker.faults.move_coordinator("g", times=2)
+    until = time.monotonic() + 20
+    while gone.hits < 2:
+        assert time.monotonic() < until
+        client.poll(0.1)
+    assert moved.hits == 1
+    broker.produce("orders", b"y", partition=0)
+    assert b"y" in read(client, 1)
+    client.close()
+
+
+def test_a_transaction_whose_commit_is_lost_is_committed_once(broker):
+    client = producer(broker, **{"transactional.id": "tx"})
+    client.init_transactions(20)
+    rule = broker.faults.on("EndTxn", transactional_id="tx*").lose_reply().once()
+    client.begin_transaction()
+    client.produce("orders", b"x", partition=0)
+    client.commit_transaction(20)
+    assert rule.hits == 1
+    assert [r.value for r in broker.records("orders", read_committed=True)] == [b"x"]
+
+
+def test_a_fenced_producer_is_told_so(broker):
+    client = producer(broker, **{"transactional.id": "tx"})
+    client.init_transactions(20)
+    broker.faults.fence_producer("tx")
+    client.begin_transaction()
+    client.produce("orders", b"x", partition=0)
+    with pytest.raises(KafkaException) as failure:
+        client.commit_transaction(20)
+    assert failure.value.args[0].code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+
+
+def test_metadata_can_be_stale(broker):
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    with broker.faults.on("Metadata").stale_metadata() as rule:
+        broker.create_topic("new")
+        assert "new" not in admin.list_topics(timeout=10).topics
+        assert rule.hits
+    assert "new" in admin.list_topics(timeout=10).topics
+
+
+def test_metadata_names_the_error_of_one_topic_and_all_brokers(broker):
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    broker.create_topic("fine")
+    broker.faults.on("Metadata", topic="orders").error("LEADER_NOT_AVAILABLE")
+    listed = admin.list_topics(timeout=10)
+    assert listed.topics["orders"].error.code() == KafkaError.LEADER_NOT_AVAILABLE
+    assert listed.topics["fine"].error is None
+    assert listed.brokers
+
+
+def test_a_wrong_leader_is_given_up_again(broker):
+    rule = broker.faults.on("Produce").wrong_leader().once()
+    assert send(producer(broker)) is None
+    assert rule.hits == 1
+
+
+def test_a_torn_answer_is_asked_for_again(broker):
+    broker.faults.on("Produce").truncate(9).once()
+    assert send(producer(broker, **{"enable.idempotence": True})) is None
+    assert len(broker.records("orders")) == 1
+
+
+def test_an_answer_in_pieces_is_put_together(broker):
+    rule = broker.faults.on("Produce").slice(3, pause_s=0.001)
+    assert send(producer(broker)) is None
+    assert rule.hits
+    rule.remove()
+    rule = broker.faults.on("Metadata").slow(20_000)
+    assert "orders" in AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics().topics
+    assert rule.hits
+
+
+def test_a_throttled_connection_rests(broker):
+    broker.faults.on("Produce").throttle(400).once()
+    client = producer(broker)
+    begin = time.monotonic()
+    assert send(client) is None
+    assert send(client) is None
+    assert time.monotonic() - begin >= 0.35
+    seen = broker.requests("Produce")
+    assert seen[-1].timestamp_ms - seen[-2].timestamp_ms >= 0
+
+
+def test_ignored_it_is_as_if_the_client_never_asked(broker):
+    broker.faults.on("Produce").ignore().once()
+    assert send(producer(broker, **{"socket.timeout.ms": 500})) is None
+    assert len(broker.records("orders")) == 1
+
+
+def test_a_response_can_be_transformed(broker):
+    def rename(request, response):
+        response.cluster_id = "another"
+        return response
+
+    broker.faults.on("Metadata").transform(rename)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    assert admin.list_topics(timeout=10).cluster_id == "another"
+
+
+def test_a_full_disk_refuses_what_is_to_be_written(broker):
+    fault = broker.faults.disk_full("orders")
+    assert send(producer(broker, **{"message.timeout.ms": 1_000})) is not None
+    assert fault.hits
+    assert broker.records("orders") == []
+
+
+def test_a_sequence_is_gone_through(broker):
+    rule = broker.faults.on("Produce").sequence("ok", "NOT_LEADER_OR_FOLLOWER", {"delay_s": 0.01})
+    client = producer(broker)
+    assert send(client) is None
+    assert rule.hits == 1
+    assert send(client) is None
+    assert rule.hits == 3
+    assert len(broker.records("orders")) == 2
+
+
+def test_requests_behind_a_fault_on_one_connection_keep_their_order(broker):
+    broker.faults.on("Produce", topic="orders").error("NOT_LEADER_OR_FOLLOWER").every(7).times(5)
+    client = producer(broker, **{"enable.idempotence": True, "batch.num.messages": 3})
+    for number in range(100):
+        client.produce("orders", str(number).encode(), partition=0)
+    assert client.flush(30) == 0
+    assert [int(r.value) for r in broker.records("orders")] == list(range(100))
+
+
+def test_chaos_harms_no_idempotent_producer_and_is_the_same_for_the_same_seed(broker):
+    broker.faults.chaos(seed=3, probability=0.05)
+    client = producer(broker, **{"enable.idempotence": True, "batch.num.messages": 2})
+    for number in range(200):
+        client.produce("orders", str(number).encode(), partition=0)
+    assert client.flush(60) == 0
+    for rule in broker.faults.rules():
+        broker.faults.remove(rule)
+    assert [int(r.value) for r in broker.records("orders")] == list(range(200))
+
+
+def test_a_rule_that_never_fired_is_told(broker):
+    broker.faults.on("Produce", topic="ordres").error("NOT_LEADER_OR_FOLLOWER")
+    with pytest.warns(FaultNeverFired, match="ordres"):
+        broker.faults.clear()
+    broker.faults.on("Produce", topic="ordres").error("NOT_LEADER_OR_FOLLOWER")
+    with pytest.raises(FaultNeverFired):
+        broker.faults.clear(strict=True)
+    assert broker.faults.rules() == []
+
+
+def test_waiting_ends_when_it_fires_or_by_real_time(broker):
+    rule = broker.faults.on("Produce").error("NOT_LEADER_OR_FOLLOWER").once()
+    with broker.clock.frozen(), pytest.raises(TimeoutError, match="0 of 1"):
+        rule.wait(timeout_s=0.05)
+    thread = threading.Thread(target=send, args=[producer(broker)])
+    thread.start()
+    rule.wait(timeout_s=20)
+    thread.join()
+
+
+def test_what_does_not_fit_is_refused_before_anything_happens(broker):
+    with pytest.raises(FaultRuleError, match="no API"):
+        broker.faults.on("Prduce").disconnect()
+    with pytest.raises(FaultRuleError, match="is an action"):
+        broker.faults.on("Produce", error="x")
+    with pytest.raises(FaultRuleError, match="action already"):
+        broker.faults.on("Produce").disconnect().lose_reply()
+    with pytest.raises(RuntimeError, match="no action yet"):
+        _ = broker.faults.on("Produce").hits
+    for rule in broker.faults.rules():
+        broker.faults.remove(rule)
+
+
+def test_without_rules_the_dispatcher_knows_of_none(broker):
+    dispatcher = broker.server.dispatcher
+    assert dispatcher.interceptor is None
+    rule = broker.faults.on("Produce").disconnect()
+    assert dispatcher.interceptor is not None
+    rule.remove()
+    assert dispatcher.interceptor is None
+
+
+def test_a_reset_is_a_reset(broker):
+    with broker.faults.on("ApiVersions").disconnect(reset=True):
+        host, _, port = broker.bootstrap.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(bytes.fromhex("0000000a 0012 0000 00000001 ffff".replace(" ", "")))
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)
