@@ -40,6 +40,10 @@ COMMANDS: Final = {
         "kafkalite.cli.groups", "groups", "List groups, show their lag, reset offsets."
     ),
     "configs": Entry("kafkalite.cli.configs", "configs", "Show and change settings."),
+    "users": Entry("kafkalite.cli.users", "users", "Users that log in: list, add, remove."),
+    "client-config": Entry(
+        "kafkalite.cli.client_config", "client_config", "What to paste into a client of --secure."
+    ),
     "health": Entry("kafkalite.cli.health", "health", "Tell whether a broker serves clients."),
     "dump-log": Entry("kafkalite.cli.dump_log", "dump_log", "Print the files of a data directory."),
     "sim": Entry("kafkalite.cli.sim", "sim", "Brokers in a simulated world, by seed."),

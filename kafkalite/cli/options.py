@@ -30,12 +30,31 @@ def with_cluster(
         metavar="SECONDS",
         help="Give up on a cluster that does not answer.",
     )
+    @click.option(
+        "--command-config",
+        metavar="FILE",
+        envvar="KAFKALITE_COMMAND_CONFIG",
+        show_envvar=True,
+        help="Client settings by Kafka's names, for TLS and logins (`kafkalite client-config`).",
+    )
     @functools.wraps(command)
     def wrapper(
-        bootstrap: str, timeout_s: float, *args: Parameters.args, **kwargs: Parameters.kwargs
+        bootstrap: str,
+        timeout_s: float,
+        command_config: str | None,
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
     ) -> Result:
         timeout_ms = int(timeout_s * 1000)
-        with Client(bootstrap, client_id=CLIENT_ID, timeout_ms=timeout_ms) as client:
+        credentials = None
+        if command_config is not None:
+            # Most commands do without it.
+            from kafkalite.client.login import Credentials
+
+            credentials = Credentials.read(command_config)
+        with Client(
+            bootstrap, client_id=CLIENT_ID, timeout_ms=timeout_ms, credentials=credentials
+        ) as client:
             return command(client, *args, **kwargs)
 
     return wrapper

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import trio
@@ -18,6 +19,9 @@ from kafkalite.meta.store import MetadataStoreError
 from kafkalite.network.listeners import BindError
 from kafkalite.server.broker import Broker
 from kafkalite.settings.kinds import SettingError
+
+if TYPE_CHECKING:
+    from kafkalite.security.development import SecureFolder
 
 logger = logging.getLogger("kafkalite.cli")
 
@@ -55,6 +59,17 @@ logger = logging.getLogger("kafkalite.cli")
     callback=pairs,
     help="A setting by Kafka's name, such as log.retention.hours=1; may be repeated.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Add a listener with TLS and a first user; `kafkalite client-config` shows how to use it.",
+)
+@click.option(
+    "--secure-listen",
+    metavar="HOST:PORT",
+    callback=listen_address,
+    help="Where that one listens.  [default: port 9094]",
+)
 @click.option("--force", is_flag=True, help="Let --profile test use a data directory that exists.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; -vv logs everything.")
 def serve(
@@ -63,6 +78,8 @@ def serve(
     data_dir: str | None,
     profile: str | None,
     settings: dict[str, str],
+    secure: bool,
+    secure_listen: tuple[str, int] | None,
     force: bool,
     verbose: int,
 ) -> None:
@@ -73,27 +90,39 @@ def serve(
     connect, one line is printed on standard output:
 
     kafkalite ready: bootstrap=127.0.0.1:9092 profile=dev data=...
+
+    With --secure it also names the listener that has TLS and logins: secure=127.0.0.1:9094.
     """
     _log_to_stderr(verbose)
     overrides = _overrides(listen=listen, data_dir=data_dir, profile=profile, settings=settings)
     try:
         config = _configured(properties, overrides, force=force)
+        folder = None
+        if secure or secure_listen is not None:
+            # Most starts do without all this.
+            from kafkalite.cli.secure import prepare
+
+            folder, more = prepare(config, secure_listen)
+            config = load_config(
+                properties, environment=os.environ, overrides={**overrides, **more}
+            )
         for warning in config.warnings:
             logger.warning("%s", warning)
-        trio.run(_serve, config)
+        trio.run(_serve, config, folder)
     except BaseExceptionGroup as group:
         _raise_plainly(group)
-    except KafkaliteConfigError as error:
+    except (KafkaliteConfigError, SettingError) as error:
         raise click.ClickException(str(error)) from None
 
 
-async def _serve(config: BrokerConfig) -> None:
+async def _serve(config: BrokerConfig, folder: "SecureFolder | None") -> None:
     broker = Broker(config)
     with trio.open_signal_receiver(*_ends()) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, nursery.cancel_scope)
             await nursery.start(broker.run)
-            print(_ready_line(broker, config), flush=True)
+            secure = "" if folder is None else await _let_users_in(broker, folder)
+            print(_ready_line(broker, config, secure), flush=True)
 
 
 def _ends() -> list[int]:
@@ -104,9 +133,16 @@ def _ends() -> list[int]:
     return list(ends)
 
 
-def _ready_line(broker: Broker, config: BrokerConfig) -> str:
+async def _let_users_in(broker: Broker, folder: "SecureFolder") -> str:
+    from kafkalite.cli.secure import let_users_in
+
+    return f" secure={await let_users_in(broker, folder)}"
+
+
+def _ready_line(broker: Broker, config: BrokerConfig, secure: str) -> str:
     data = ",".join(os.path.abspath(path) for path in broker.data_dirs)
-    return f"kafkalite ready: bootstrap={broker.bootstrap} profile={config.profile} data={data}"
+    where = f"bootstrap={broker.bootstrap}{secure}"
+    return f"kafkalite ready: {where} profile={config.profile} data={data}"
 
 
 async def _stop_on_signal(signals: AsyncIterator[int], broker: trio.CancelScope) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kafkalite.client.connection import Connection
 from kafkalite.client.errors import RETRIABLE, ClientError, check, error_of
@@ -18,6 +18,9 @@ from kafkalite.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from kafkalite.wire.schema import Structure
+
+if TYPE_CHECKING:
+    from kafkalite.client.login import Credentials
 
 Request = TypeVar("Request", bound=Structure)
 Response = TypeVar("Response", bound=Structure)
@@ -35,11 +38,18 @@ class Client:
         bootstrap: `HOST:PORT[,HOST:PORT...]`; the port may be left out (9092).
         client_id: what the brokers see as `client.id`.
         timeout_ms: the most that an answer, or waiting for the cluster to settle, may take.
+        credentials: for TLS and a login, where that is wanted.
     """
 
     def __init__(
-        self, bootstrap: str, *, client_id: str = "kafkalite", timeout_ms: int = 30_000
+        self,
+        bootstrap: str,
+        *,
+        client_id: str = "kafkalite",
+        timeout_ms: int = 30_000,
+        credentials: "Credentials | None" = None,
     ) -> None:
+        self._credentials = credentials
         self.bootstrap = parse_addresses(bootstrap)
         self.timeout_ms = timeout_ms
         self._client_id = client_id
@@ -244,7 +254,13 @@ class Client:
         return self.broker(found.node_id)
 
     def _connect(self, host: str, port: int) -> Connection:
-        return Connection(host, port, client_id=self._client_id, timeout_ms=self.timeout_ms)
+        return Connection(
+            host,
+            port,
+            client_id=self._client_id,
+            timeout_ms=self.timeout_ms,
+            credentials=self._credentials,
+        )
 
     def _connect_first(self) -> Connection:
         failure: ClientError | None = None

@@ -4,14 +4,19 @@ import contextlib
 import socket
 import struct
 import time
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from kafkalite.client.errors import ClientError
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
 from kafkalite.wire.header import decode_response_header, encode_request_header
 from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersionsRequest
+from kafkalite.wire.messages.sasl_authenticate import SASL_AUTHENTICATE, SaslAuthenticateRequest
+from kafkalite.wire.messages.sasl_handshake import SASL_HANDSHAKE, SaslHandshakeRequest
 from kafkalite.wire.schema import Structure
+
+if TYPE_CHECKING:
+    from kafkalite.client.login import Credentials
 
 Request = TypeVar("Request", bound=Structure)
 Response = TypeVar("Response", bound=Structure)
@@ -44,12 +49,22 @@ class Connection:
         port: TCP port.
         client_id: what the broker sees as `client.id`.
         timeout_ms: the most that connecting, and each answer, may take.
+        credentials: for TLS and a login, where that is wanted.
 
     Raises:
+        KafkaError: the login was refused.
         ClientError: nothing answers there, or what answers is no Kafka broker.
     """
 
-    def __init__(self, host: str, port: int, *, client_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        timeout_ms: int,
+        credentials: "Credentials | None" = None,
+    ) -> None:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._client_id = client_id
         self._timeout_ms = timeout_ms
@@ -62,7 +77,11 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._versions: dict[int, tuple[int, int]] = {ApiKey.API_VERSIONS: (0, 0)}
         try:
+            if credentials is not None:
+                self._secure(credentials, host)
             self._negotiate()
+            if credentials is not None and credentials.logs_in:
+                self._log_in(credentials)
         except BaseException:
             self.close()
             raise
@@ -155,6 +174,29 @@ class Connection:
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys
         }
+
+    def _secure(self, credentials: "Credentials", host: str) -> None:
+        try:
+            self._socket = credentials.wrap(self._socket, host)
+        except OSError as error:
+            reason = getattr(error, "verify_message", "") or _reason(error)
+            raise ClientError(f"no TLS connection to {self.address}: {reason}") from error
+
+    def _log_in(self, credentials: "Credentials") -> None:
+        greeting = self.request(
+            SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=credentials.mechanism)
+        )
+        if greeting.error_code:
+            offered = ", ".join(greeting.mechanisms) or "no login at all"
+            raise KafkaError(ErrorCode(greeting.error_code), f"{self.address} offers {offered}")
+
+        def send(token: bytes) -> bytes:
+            answer = self.request(SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=token))
+            if answer.error_code:
+                raise KafkaError(ErrorCode(answer.error_code), answer.error_message or "")
+            return answer.auth_bytes
+
+        credentials.log_in(send)
 
     def _receive_frame(self, timeout_s: float) -> memoryview:
         deadline = time.monotonic() + timeout_s
