@@ -6,6 +6,7 @@ Run: python benchmarks/records.py
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
@@ -56,6 +57,7 @@ def batch_of(size: int, *, record_bytes: int = 100, codec: Codec = Codec.NONE) -
 def produce_path() -> None:
     """Print the parts of what an append costs besides writing."""
     config = LogConfig()
+    looking = replace(config, validate_records=True)
     for size in (1024, 16 * 1024, 1000 * 1000):
         batch = memoryview(batch_of(size))
         header = read_batch_header(batch)
@@ -71,6 +73,9 @@ def produce_path() -> None:
             "crc": lambda batch=batch, header=header: crc_matches(batch, 0, header),
             "validate (with both)": lambda batch=batch: validate_batches(
                 batch, topic_partition=PARTITION, config=config, now_ms=NOW_MS
+            ),
+            "validate records": lambda batch=batch: validate_batches(
+                batch, topic_partition=PARTITION, config=looking, now_ms=NOW_MS
             ),
             "producer check+update": check_and_update,
             "patch offset, epoch": lambda batch=batch: set_offset_and_epoch(

@@ -1,6 +1,8 @@
 """What one log needs to know of its topic's settings: plain values, resolved once per change."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+UNLIMITED_MS = 2**63 - 1
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -35,3 +37,16 @@ class LogConfig:
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
     unclean_leader_election_enable: bool = False
+    validate_records: bool = False
+    """kafkalite.validate.records, which is the broker's and the same for all topics."""
+    looks_at_records: bool = field(init=False, default=False, compare=False)
+    """Whether a client's batch is refused or not by its records, rather than by its header."""
+
+    def __post_init__(self) -> None:
+        """Work out what is asked at each append."""
+        has_earliest = (
+            self.message_timestamp_type == "CreateTime"
+            and self.message_timestamp_before_max_ms < UNLIMITED_MS
+        )
+        looks = self.validate_records or has_earliest or "compact" in self.cleanup_policy
+        object.__setattr__(self, "looks_at_records", looks)

@@ -51,6 +51,7 @@ THREADED = {"log/disk", "meta/zookeeper", "testing/broker", "testing/proxy"}
 ONLY_IMPORTERS = {
     "kazoo": {"meta/bridge", "meta/deletions", "meta/zookeeper"},
     "cramjam": {"wire/compression"},
+    "zstandard": {"wire/compression"},
     "construct": {"wire"},
     "pyspark": {"pipeline"},
     "threading": THREADED,

@@ -20,6 +20,8 @@ from compat_tests.toolchains import find_program, run_build
 KAFKALITE, APACHE, BARE = "kafkalite", "Apache Kafka", "bare loop"
 KFAKE, MOCK = "kfake", "librdkafka mock"
 """Peers that keep nothing on disk; they join the rows that they can do."""
+NO_RECORDS = ("--set", "kafkalite.validate.records=false")
+
 APACHE_JVM_OPTIONS = ("-Xms1g", "-Xmx1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 """As `kafka-server-start.sh` of the distribution has them, in short."""
 APACHE_SETTINGS = {
@@ -144,7 +146,7 @@ class BrokerUnderTest:
 
 
 class Kafkalite(BrokerUnderTest):
-    """`kafkalite serve` with its defaults."""
+    """`kafkalite serve` with its defaults; but it looks at no records, as with profile kafka."""
 
     name = KAFKALITE
 
@@ -162,7 +164,7 @@ class Kafkalite(BrokerUnderTest):
         root = str(Path(__file__).parent.parent.parent)
         with open(self.folder / "broker.log", "ab") as log:
             self._process = subprocess.Popen(
-                [*command, "--data-dir", str(self.folder / "data")],
+                [*command, "--data-dir", str(self.folder / "data"), *NO_RECORDS],
                 cwd=self.folder,
                 env={**os.environ, "PYTHONPATH": root},
                 stdout=subprocess.PIPE,

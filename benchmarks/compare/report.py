@@ -41,9 +41,9 @@ not with those of another.
 
 **Machine.** {machine}.
 
-**Brokers.** kafkalite with its defaults, and {peer} (one KRaft node, 1 GB heap, the
-settings of its distribution), on the same disk with the same topic settings, both without fsync
-as both have it by default. Both run all the time; load goes to one of them.
+**Brokers.** kafkalite with its defaults, but for `kafkalite.validate.records=false`, and {peer}
+(one KRaft node, 1 GB heap, the settings of its distribution), on the same disk with the same topic
+settings, both without fsync as both have it by default. Both run all the time; load goes to one.
 
 **Method.** One warm-up, then the runs that the table counts, in turn (A B, B A, ...); {profile}
 The ratio is kafkalite's median divided by Apache Kafka's. `CPU` is the broker's processor time

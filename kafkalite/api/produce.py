@@ -6,6 +6,9 @@ single records (KIP-467). v9: flexible. v10: current leader (KIP-951). v11: TRAN
 """
 
 from functools import partial
+from typing import cast
+
+import trio
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.current_leader import CurrentLeaders
@@ -17,6 +20,7 @@ from kafkalite.api.handler import (
     NoResponse,
     Pending,
 )
+from kafkalite.api.record_checks import RecordChecks, Unfinished
 from kafkalite.api.verification import (
     UNAVAILABLE,
     LaterRefusals,
@@ -28,7 +32,7 @@ from kafkalite.api.verification import (
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.waiters import Waiter
 from kafkalite.log.put_off import PASSING, sequence_of
-from kafkalite.log.validate import InvalidRecord
+from kafkalite.log.validate import CheckedBatch, InvalidRecord
 from kafkalite.types import INTERNAL_TOPICS, TopicPartition
 from kafkalite.wire.compression import Codec
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -50,6 +54,8 @@ CODEC_POSITION = 22
 CODEC_MASK = 0x07
 TRANSACTIONAL = 0x10
 """Bit of the same byte."""
+MAX_TIMESTAMP = slice(35, 43)
+"""Bytes of the largest timestamp."""
 
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_CURRENT_LEADER = 10
@@ -90,27 +96,74 @@ async def _append_later(
     request: ProduceRequest, refused: LaterRefusals, context: RequestContext
 ) -> ProduceResponse | NoResponse:
     answer = _append_all(request, await refused.wait(), context)
-    if isinstance(answer, DelayedProduce):
-        response: ProduceResponse = await answer.wait()
+    if isinstance(answer, Pending):
+        response: ProduceResponse | NoResponse = await answer.wait()
         return response
     return answer
 
 
 def _append_all(
     request: ProduceRequest, refused: Refusals, context: RequestContext
-) -> "ProduceResponse | NoResponse | DelayedProduce":
+) -> ProduceResponse | NoResponse | Pending:
     response = ProduceResponse(responses=[])
     unacknowledged: Unacknowledged = []
+    checks = RecordChecks()
     for topic in request.topic_data:
         answers = [
-            _append(topic, data, request, refused, unacknowledged, context)
+            _append(topic, data, request, refused, unacknowledged, checks, None, context)
             for data in topic.partition_data
         ]
         response.responses.append(
             TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=cast("list[PartitionProduceResponse]", answers),
             )
         )
+    if checks.is_done:
+        return _answered(request, response, unacknowledged, context)
+    return Pending(partial(_append_checked, request, refused, response, unacknowledged, context))
+
+
+async def _append_checked(
+    request: ProduceRequest,
+    refused: Refusals,
+    response: ProduceResponse,
+    unacknowledged: Unacknowledged,
+    context: RequestContext,
+) -> ProduceResponse | NoResponse:
+    """Look at the records of those that are not done, with a turn for others after each step."""
+    checks = RecordChecks()
+    for topic, answered in zip(request.topic_data, response.responses, strict=True):
+        answers = cast("list[PartitionProduceResponse | Unfinished]", answered.partition_responses)
+        for place, check in enumerate(answers):
+            if not isinstance(check, Unfinished):
+                continue
+            outcome = None
+            while outcome is None:
+                await trio.lowlevel.checkpoint()
+                outcome = check.step()
+            data = topic.partition_data[place]
+            answers[place] = (
+                _failed(data.index, outcome)
+                if isinstance(outcome, KafkaError)
+                else _append(
+                    topic, data, request, refused, unacknowledged, checks, outcome, context
+                )
+            )
+    result = _answered(request, response, unacknowledged, context)
+    if isinstance(result, DelayedProduce):
+        done: ProduceResponse = await result.wait()
+        return done
+    return result
+
+
+def _answered(
+    request: ProduceRequest,
+    response: ProduceResponse,
+    unacknowledged: Unacknowledged,
+    context: RequestContext,
+) -> "ProduceResponse | NoResponse | DelayedProduce":
     if unacknowledged:
         for topic in request.topic_data:
             for data in topic.partition_data:
@@ -241,8 +294,10 @@ def _append(
     request: ProduceRequest,
     refused: Refusals,
     unacknowledged: Unacknowledged,
+    checks: RecordChecks,
+    checked: CheckedBatch | None,
     context: RequestContext,
-) -> PartitionProduceResponse:
+) -> PartitionProduceResponse | Unfinished:
     try:
         if request.acks not in (-1, 0, 1):
             raise KafkaError(
@@ -265,8 +320,20 @@ def _append(
             _check_transactional(partition, request, refused, context)
         if context.services.put_off:
             _check_order(topic, data, partition, context)
+        config = partition.log.config
+        batch: memoryview | CheckedBatch = records
+        if checked is not None:
+            batch = checked
+        elif config.looks_at_records or (
+            int.from_bytes(records[MAX_TIMESTAMP], "big", signed=True) - context.now_ms
+            > config.message_timestamp_after_max_ms
+        ):
+            found = checks.check(records, partition, context.now_ms)
+            if isinstance(found, Unfinished):
+                return found
+            batch = found
         all_acks = request.acks == ALL_ACKS
-        info = partition.append(records, now_ms=context.now_ms, all_acks=all_acks)
+        info = partition.append(batch, now_ms=context.now_ms, all_acks=all_acks)
     except KafkaError as error:
         remember_refusal(topic, data, error.code, context)
         return _failed(data.index, error)

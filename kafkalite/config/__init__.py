@@ -281,6 +281,7 @@ class BrokerConfig:
         if "internal.segment.bytes" in overrides:
             internal = TOPIC["internal.segment.bytes"]
             fields["segment_bytes"] = parse_value(internal, overrides[internal.name])
+        fields["validate_records"] = self._values["kafkalite.validate.records"]
         return LogConfig(**fields)  # type: ignore[arg-type]
 
     def _parse_static(self) -> dict[_Str, Value]:
@@ -378,8 +379,10 @@ def profile_values(profile: str) -> Mapping[str, Value]:
 
 @cache
 def _log_config_fields() -> dict[str, str]:
-    """Return the name of the topic setting behind each field of LogConfig."""
-    return {field: field.replace("_", ".") for field in LogConfig.__dataclass_fields__}
+    """Return the name of the topic setting behind each field of LogConfig that has one."""
+    others = {"validate_records", "looks_at_records"}
+    fields = [field for field in LogConfig.__dataclass_fields__ if field not in others]
+    return {field: field.replace("_", ".") for field in fields}
 
 
 def _read_properties(path: Path) -> dict[str, str]:

@@ -23,7 +23,7 @@ from kafkalite.isr.reading import (
 from kafkalite.isr.replica import Replica, Watcher, call_all
 from kafkalite.isr.waiters import Waiter
 from kafkalite.log.log import AppendInfo
-from kafkalite.log.validate import AppendOrigin
+from kafkalite.log.validate import AppendOrigin, CheckedBatch
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Partition(Replica):
 
     def append(
         self,
-        records: bytearray | memoryview,
+        records: bytearray | memoryview | CheckedBatch,
         *,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
@@ -165,7 +165,7 @@ class Partition(Replica):
         """Append client or coordinator batches; `records` is patched in place.
 
         Args:
-            records: whole batches, in writable memory.
+            records: whole batches, in writable memory, or a client's that was checked.
             now_ms: wall clock.
             origin: who sent them.
             all_acks: refuse if there are too few in-sync replicas to acknowledge it (rule 52).
@@ -187,7 +187,7 @@ class Partition(Replica):
     def _append_to_all(
         self,
         role: Leading | Following,
-        records: bytearray | memoryview,
+        records: bytearray | memoryview | CheckedBatch,
         now_ms: int,
         origin: AppendOrigin,
         *,

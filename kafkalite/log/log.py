@@ -26,7 +26,7 @@ from kafkalite.wire.records import (
 
 if TYPE_CHECKING:
     from kafkalite.log.aborted import AbortedTransaction
-    from kafkalite.log.validate import ValidBatches
+    from kafkalite.log.validate import CheckedBatch, ValidBatches
     from kafkalite.wire.records import BatchHeader
 
 HINTS_MAX: Final = 16
@@ -97,7 +97,7 @@ class Log(LogFiles):
 
     def append_as_leader(
         self,
-        batches: bytearray | memoryview,
+        batches: "bytearray | memoryview | CheckedBatch",
         *,
         leader_epoch: int,
         now_ms: int,
@@ -106,7 +106,8 @@ class Log(LogFiles):
         """Validate batches, give them offsets, and write them; all or none.
 
         Args:
-            batches: patched in place (offset, epoch, perhaps timestamp); must be writable.
+            batches: patched in place (offset, epoch, perhaps timestamp); must be writable. A
+                client's may have been checked already.
             leader_epoch: written into each batch.
             now_ms: wall clock.
             origin: who sent them.

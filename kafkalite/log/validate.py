@@ -1,18 +1,21 @@
 """What a broker refuses to append (Kafka's LogValidator and UnifiedLog's analysis of records).
 
-Every batch has its header and CRC checked. The records inside are looked at only where a setting of
-the topic asks about single records: keys of a compacted topic, a limit on timestamps that the
-header cannot answer, another `compression.type`. Kafka always reads them; what is given up is to
-find out that a producer's count or largest timestamp contradict its records.
+Every batch has its header and CRC checked. The records inside are looked at where a setting asks
+about single records (keys of a compacted topic, a limit on timestamps that the header cannot
+answer), and with `kafkalite.validate.records` always, as Kafka does: then a count, sizes or a
+largest timestamp that contradict the records are found out (decision 0061).
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from enum import Enum
+from typing import NoReturn
 
-from kafkalite.log_config import LogConfig
+from kafkalite.log_config import UNLIMITED_MS, LogConfig
 from kafkalite.types import TopicPartition
 from kafkalite.wire.compression import CODEC_BY_NAME, Buffer, Codec
 from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.record_check import ERRORS_MAX, RecordFacts, check_records
 from kafkalite.wire.records import (
     BATCH_OVERHEAD,
     CODEC_MASK,
@@ -22,19 +25,13 @@ from kafkalite.wire.records import (
     MAGIC,
     MAGIC_POSITION,
     MAX_DECOMPRESSED_BYTES,
-    NO_TIMESTAMP,
     BatchHeader,
     crc_matches,
     iterate_batches,
-    iterate_records,
     read_batch_header,
     recompress,
     set_max_timestamp,
 )
-
-_UNLIMITED_MS = 2**63 - 1
-_RECORD_ERRORS_MAX = 1000
-"""Most record errors of one batch that are told to the client; one refuses the batch."""
 
 
 class AppendOrigin(Enum):
@@ -63,6 +60,15 @@ class InvalidRecord(KafkaError):
 
 
 @dataclass(slots=True)
+class CheckedBatch:
+    """A client's batch whose header, CRC and records were looked at before it is appended."""
+
+    buffer: bytearray | memoryview
+    header: BatchHeader
+    facts: RecordFacts
+
+
+@dataclass(slots=True)
 class ValidBatches:
     """Batches fit to be appended.
 
@@ -78,8 +84,42 @@ class ValidBatches:
     size: int
 
 
-def validate_batches(
+def check_client_batch(
     buffer: bytearray | memoryview,
+    *,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    now_ms: int,
+) -> Generator[None, None, CheckedBatch]:
+    """Return the steps that look at a client's batch and all of its records; nothing is changed.
+
+    Raises:
+        KafkaError: as `validate_batches`, but for what depends on the log.
+    """
+    header = _client_batch(buffer, topic_partition, config)
+    if header.attributes & LOG_APPEND_TIME:
+        _refuse_append_time(topic_partition)
+    earliest = latest = None
+    if config.message_timestamp_type == "CreateTime":
+        latest = now_ms + config.message_timestamp_after_max_ms
+        if config.message_timestamp_before_max_ms < UNLIMITED_MS:
+            earliest = now_ms - config.message_timestamp_before_max_ms
+    try:
+        facts = yield from check_records(
+            buffer,
+            header,
+            needs_keys="compact" in config.cleanup_policy,
+            earliest=earliest,
+            latest=latest,
+        )
+    except KafkaError as error:
+        raise KafkaError(error.code, f"{topic_partition}: {error.message}") from None
+    _refuse_records(facts, topic_partition, earliest=earliest, latest=latest)
+    return CheckedBatch(buffer, header, facts)
+
+
+def validate_batches(
+    buffer: bytearray | memoryview | CheckedBatch,
     *,
     topic_partition: TopicPartition,
     config: LogConfig,
@@ -91,7 +131,7 @@ def validate_batches(
     Offsets and leader epoch are still to be assigned. With LogAppendTime, `buffer` is changed.
 
     Args:
-        buffer: of a Produce request's partition, or made by a coordinator.
+        buffer: of a Produce request's partition, perhaps checked already, or made by a coordinator.
         topic_partition: for messages.
         config: the topic's settings.
         now_ms: wall clock, the append time.
@@ -102,17 +142,15 @@ def validate_batches(
             UNSUPPORTED_COMPRESSION_TYPE; as InvalidRecord, INVALID_RECORD or INVALID_TIMESTAMP
             with record errors (rules 38-49).
     """
-    if origin is AppendOrigin.CLIENT:
-        header = _client_batch(buffer, topic_partition, config)
-        valid = ValidBatches(buffer, [(0, header)], header.batch_length + LENGTH_OVERHEAD)
+    if isinstance(buffer, CheckedBatch) or origin is AppendOrigin.CLIENT:
+        valid = _client_batches(buffer, topic_partition, config, now_ms)
     else:
         valid = _whole_batches(buffer, topic_partition)
     target = None
     if config.compression_type != "producer":
         target = CODEC_BY_NAME[config.compression_type]
     for index in range(len(valid.batches)):
-        position, header = valid.batches[index]
-        _check_records(valid.buffer, position, header, topic_partition, config, now_ms, origin)
+        _, header = valid.batches[index]
         if target is not None and header.attributes & CODEC_MASK != target:
             valid = _recompressed(valid, index, target, topic_partition, config)
         if config.message_timestamp_type == "LogAppendTime":
@@ -215,91 +253,93 @@ def _whole_batches(buffer: bytearray | memoryview, topic_partition: TopicPartiti
     return ValidBatches(buffer, batches, size)
 
 
-def _check_records(
-    buffer: bytearray | memoryview,
-    position: int,
-    header: BatchHeader,
+def _client_batches(
+    buffer: bytearray | memoryview | CheckedBatch,
     topic_partition: TopicPartition,
     config: LogConfig,
     now_ms: int,
-    origin: AppendOrigin,
-) -> None:
-    """Refuse bad timestamps and missing keys, opening the batch only if the header leaves doubt.
+) -> ValidBatches:
+    """Return the one batch of a client, opening it only if its header leaves doubt.
 
     Coordinators are trusted: their records have keys and this broker's own time.
     """
-    if origin is not AppendOrigin.CLIENT:
-        return
-    if header.attributes & LOG_APPEND_TIME:
-        message = "the timestamp type LogAppendTime is not a producer's to set"
-        raise InvalidRecord(
-            ErrorCode.INVALID_TIMESTAMP, f"{topic_partition}: {message}", [(0, message)]
+    if isinstance(buffer, CheckedBatch):
+        checked = buffer
+    else:
+        header = _client_batch(buffer, topic_partition, config)
+        if not config.looks_at_records and (
+            header.max_timestamp <= now_ms + config.message_timestamp_after_max_ms
+            or config.message_timestamp_type != "CreateTime"
+        ):
+            if header.attributes & LOG_APPEND_TIME:
+                _refuse_append_time(topic_partition)
+            return ValidBatches(buffer, [(0, header)], header.batch_length + LENGTH_OVERHEAD)
+        checked = _last_of(
+            check_client_batch(
+                buffer, topic_partition=topic_partition, config=config, now_ms=now_ms
+            )
         )
-    needs_keys = "compact" in config.cleanup_policy
-    latest = earliest = None
-    is_late = False
+    header = checked.header
     if config.message_timestamp_type == "CreateTime":
-        latest = now_ms + config.message_timestamp_after_max_ms
-        is_late = header.max_timestamp > latest
-        if config.message_timestamp_before_max_ms < _UNLIMITED_MS:
-            earliest = now_ms - config.message_timestamp_before_max_ms
-    if not needs_keys and earliest is None and not is_late:
-        return
-    max_timestamp = _check_each_record(
-        memoryview(buffer)[position : position + header.size],
-        topic_partition,
-        needs_keys=needs_keys,
-        earliest=earliest,
-        latest=latest,
-    )
-    if is_late:  # and yet no record is: the header overstated its largest timestamp
+        # As Kafka does, for a header that says another time than the records.
         set_max_timestamp(
-            buffer, position, header, log_append_time=False, max_timestamp=max_timestamp
+            checked.buffer,
+            0,
+            header,
+            log_append_time=False,
+            max_timestamp=checked.facts.max_timestamp,
         )
+    return ValidBatches(checked.buffer, [(0, header)], header.batch_length + LENGTH_OVERHEAD)
 
 
-def _check_each_record(
-    batch: memoryview,
+def _last_of(steps: Generator[None, None, CheckedBatch]) -> CheckedBatch:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            checked: CheckedBatch = done.value
+            return checked
+
+
+def _refuse_append_time(topic_partition: TopicPartition) -> NoReturn:
+    message = "the timestamp type LogAppendTime is not a producer's to set"
+    raise InvalidRecord(
+        ErrorCode.INVALID_TIMESTAMP, f"{topic_partition}: {message}", [(0, message)]
+    )
+
+
+def _refuse_records(
+    facts: RecordFacts,
     topic_partition: TopicPartition,
     *,
-    needs_keys: bool,
     earliest: int | None,
     latest: int | None,
-) -> int:
-    """Return the largest timestamp; raise with the errors of all records (rules 45-47)."""
-    errors: list[tuple[int, str]] = []
-    code = ErrorCode.INVALID_RECORD
-    max_timestamp = NO_TIMESTAMP
-    for index, record in enumerate(iterate_records(batch)):
-        timestamp = record.timestamp
-        max_timestamp = max(max_timestamp, timestamp)
-        if needs_keys and record.key is None:
-            errors.append((index, "a compacted topic needs a key in every record"))
-        elif timestamp == NO_TIMESTAMP:
-            continue
-        elif earliest is not None and timestamp < earliest:
-            code = ErrorCode.INVALID_TIMESTAMP
-            errors.append(
-                (index, f"timestamp {timestamp} is before {earliest}, the earliest allowed now")
-            )
-        elif latest is not None and timestamp > latest:
-            code = ErrorCode.INVALID_TIMESTAMP
-            errors.append(
-                (index, f"timestamp {timestamp} is after {latest}, the latest allowed now")
-            )
-    if errors:
-        hint = (
-            "message.timestamp.before.max.ms or message.timestamp.after.max.ms"
-            if code is ErrorCode.INVALID_TIMESTAMP
-            else "cleanup.policy"
-        )
-        at, first = errors[0]
-        raise InvalidRecord(
-            code,
-            f"{topic_partition}: {len(errors)} records refused by {hint}; record {at}: {first}",
-            errors[:_RECORD_ERRORS_MAX],
-        )
-    return max_timestamp
+) -> None:
+    """Raise with the errors of all records, if there are any (rules 45-47)."""
+    if not facts.without_key and not facts.out_of_range:
+        return
+    needs_key = "a compacted topic needs a key in every record"
+    errors = dict.fromkeys(facts.without_key, needs_key)
+    for index, timestamp in facts.out_of_range:
+        if earliest is not None and timestamp < earliest:
+            found = f"timestamp {timestamp} is before {earliest}, the earliest allowed now"
+        else:
+            found = f"timestamp {timestamp} is after {latest}, the latest allowed now"
+        errors.setdefault(index, found)
+    is_by_time = any(message is not needs_key for message in errors.values())
+    code = ErrorCode.INVALID_TIMESTAMP if is_by_time else ErrorCode.INVALID_RECORD
+    hint = (
+        "message.timestamp.before.max.ms or message.timestamp.after.max.ms"
+        if is_by_time
+        else "cleanup.policy"
+    )
+    first = min(errors)
+    raise InvalidRecord(
+        code,
+        f"{topic_partition}: {len(errors)} records refused by {hint}; "
+        f"record {first}: {errors[first]}",
+        sorted(errors.items())[:ERRORS_MAX],
+    )
 
 
 def _recompressed(

@@ -12,12 +12,14 @@ OWN_SETTINGS: tuple[Setting, ...] = (
     Setting("kafkalite.internal.topics.fit.brokers", BOOLEAN, False),
     Setting("kafkalite.metadata.flush", BOOLEAN, True),
     Setting("kafkalite.profile", STRING, "dev", choices=("dev", "test", "kafka")),
+    Setting("kafkalite.validate.records", BOOLEAN, False, update=Update.CLUSTER_WIDE),
 )
 
 _DEV = {
     "group.initial.rebalance.delay.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
     "kafkalite.internal.topics.fit.brokers": "true",
+    "kafkalite.validate.records": "true",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": "kafkalite-data",
 }
@@ -39,7 +41,7 @@ PROFILES: dict[str, dict[str, str]] = {
 """Defaults that differ from Apache Kafka's, by profile.
 
 dev: for a person at a machine; no waiting for more members before a group starts, loopback only,
-data in the current directory.
+data in the current directory, the records of every batch looked at.
 test: for the life of a test; any free port, a temporary directory (`log.dir` empty), nothing
 forced to disk, small internal topics, members gone as soon as their connection is.
 kafka: Apache Kafka's own.

@@ -1,8 +1,8 @@
 """The codecs of record batches, in the framings that Kafka's clients write and read.
 
 cramjam does the work and is imported at the first use, so that a broker that never meets a
-compressed topic to be compacted never pays for it. Decompression is bounded by the caller: a few
-kilobytes of zstd can claim gigabytes.
+compressed batch never pays for it; zlib and zstandard do what it cannot, to decompress piece by
+piece (decision 0060). Decompression is bounded by the caller.
 
 Framings, as Apache's clients have them (org.apache.kafka.common.compress):
 
@@ -16,7 +16,8 @@ Framings, as Apache's clients have them (org.apache.kafka.common.compress):
 """
 
 import struct
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from importlib import import_module
 from typing import Any
@@ -35,6 +36,22 @@ _LZ4_FRAME_HEADER = bytes.fromhex("04224d18 60 40 82")
 """Magic; version 01 with independent blocks; 64 KiB blocks; the header's checksum."""
 _LZ4_FRAME_END = bytes(4)
 _LZ4_STORED = 0x80000000
+
+_LZ4_MAGIC = bytes.fromhex("04224d18")
+_LZ4_INDEPENDENT = 0x20
+_LZ4_BLOCK_CHECKSUM = 0x10
+_LZ4_CONTENT_SIZE = 0x08
+_LZ4_DICTIONARY = 0x01
+
+CHUNK_BYTES = 1024 * 1024
+"""What `iterate_decompressed` gives at once, or little more: a millisecond of work."""
+
+_WHOLE_MAX_BYTES = 16 * 1024 * 1024
+"""Most that comes out of a form that can only be decompressed whole: LZ4 frames whose blocks depend
+on each other, which Kafka refuses, and a single block of snappy, which grows 22 times at most."""
+
+_GZIP_WBITS = 31
+_GZIP_MAGIC = b"\x1f\x8b"
 
 _FIRST_GUESS_RATIO = 4
 _LEAST_GUESS_BYTES = 16 * 1024
@@ -108,6 +125,109 @@ def decompress(codec: Codec, data: Buffer, *, max_bytes: int) -> bytes:
         ) from error
 
 
+def iterate_decompressed(codec: Codec, data: Buffer, *, max_bytes: int) -> Iterator[bytes]:
+    """Yield the payload of a batch in pieces of about CHUNK_BYTES, each made when it is asked for.
+
+    A few kilobytes of zstd can claim gigabytes: nobody else need wait for all of them, and memory
+    is needed for one piece. As in Kafka, what follows the first LZ4 frame is not looked at.
+
+    Args:
+        codec: NONE yields a copy.
+        data: everything after the batch header.
+        max_bytes: the most that may come out.
+
+    Raises:
+        KafkaError: as `decompress`, perhaps after some pieces.
+    """
+    if codec is Codec.NONE:
+        yield bytes(data)
+        return
+    if codec is Codec.ZSTD and len(data):  # in one piece, mostly
+        try:
+            whole = decompress(codec, data, max_bytes=min(CHUNK_BYTES, max_bytes))
+        except KafkaError as error:
+            if error.code is not ErrorCode.MESSAGE_TOO_LARGE:
+                raise
+        else:
+            yield whole
+            return
+    size_bytes = 0
+    try:
+        for piece in _PIECES[codec](data):
+            size_bytes += len(piece)
+            if size_bytes > max_bytes:
+                raise _too_large(max_bytes)
+            yield piece
+    except _errors_of(codec) as error:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"{codec.name.lower()} data cannot be decompressed: {error}"
+        ) from error
+
+
+def _errors_of(codec: Codec) -> type[Exception]:
+    error: type[Exception] = zlib.error
+    if codec is Codec.ZSTD:
+        error = import_module("zstandard").ZstdError
+    elif codec is not Codec.GZIP:
+        error = _cramjam("DecompressionError")
+    return error
+
+
+def _gzip_pieces(data: Buffer) -> Iterator[bytes]:
+    rest: Buffer = data
+    if rest[:2] != _GZIP_MAGIC:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "gzip data do not begin as such")
+    while rest[:2] == _GZIP_MAGIC:
+        member = zlib.decompressobj(_GZIP_WBITS)
+        while not member.eof:
+            piece = member.decompress(rest, CHUNK_BYTES)
+            rest = member.unconsumed_tail
+            if not piece and not rest and not member.eof:
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "gzip data is cut off")
+            yield piece
+        rest = member.unused_data
+
+
+def _zstd_pieces(data: Buffer) -> Iterator[bytes]:
+    reader = (
+        import_module("zstandard").ZstdDecompressor().stream_reader(data, read_across_frames=True)
+    )
+    while piece := reader.read(CHUNK_BYTES):
+        yield piece
+
+
+def _lz4_pieces(data: Buffer) -> Iterator[bytes]:
+    """Yield the blocks of the first frame; whole where they depend on each other."""
+    view = memoryview(data)
+    if len(view) < 7 or view[:4] != _LZ4_MAGIC:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "lz4 data do not begin with a frame")
+    flags, block_size_code = view[4], view[5] >> 4 & 7
+    if not flags & _LZ4_INDEPENDENT:
+        yield decompress(Codec.LZ4, data, max_bytes=_WHOLE_MAX_BYTES)
+        return
+    if flags >> 6 != 1 or not 4 <= block_size_code <= 7:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "lz4 frame of an unknown kind")
+    output = bytearray(1 << (2 * block_size_code + 8))
+    decompress_block_into = _cramjam("lz4").decompress_block_into
+    position = 7 + (8 if flags & _LZ4_CONTENT_SIZE else 0) + (4 if flags & _LZ4_DICTIONARY else 0)
+    checksum_size = 4 if flags & _LZ4_BLOCK_CHECKSUM else 0
+    while True:
+        word = int.from_bytes(view[position : position + 4], "little")
+        position += 4
+        size = word & ~_LZ4_STORED
+        if position > len(view) or position + size > len(view) or size > len(output):
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "lz4 frame is cut off")
+        if not word:
+            return
+        block = view[position : position + size]
+        if word & _LZ4_STORED:
+            yield bytes(block)
+        else:
+            count = decompress_block_into(block, output)
+            yield bytes(memoryview(output)[:count])
+        position += size + checksum_size
+
+
 def _cramjam(name: str) -> Any:
     return getattr(import_module("cramjam"), name)
 
@@ -139,10 +259,21 @@ def _too_large(max_bytes: int) -> KafkaError:
 
 
 def _decompress_snappy(data: Buffer, max_bytes: int) -> bytes:
-    if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return _decompress_snappy_block(data, max_bytes)
     blocks = []
     size_bytes = 0
+    for block in _snappy_pieces(data, max_bytes):
+        size_bytes += len(block)
+        if size_bytes > max_bytes:
+            raise _too_large(max_bytes)
+        blocks.append(block)
+    return b"".join(blocks)
+
+
+def _snappy_pieces(data: Buffer, max_bytes: int = _WHOLE_MAX_BYTES) -> Iterator[bytes]:
+    """Yield the blocks, each of `max_bytes` at most."""
+    if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        yield _decompress_snappy_block(data, max_bytes)
+        return
     view = memoryview(data)
     if len(view) < len(_XERIAL_HEADER):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "snappy header is cut off")
@@ -154,13 +285,8 @@ def _decompress_snappy(data: Buffer, max_bytes: int) -> bytes:
         end = position + 4 + int.from_bytes(view[position : position + 4], "big")
         if end > len(view) or position + 4 >= end:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "snappy block is longer than its batch")
-        block = _decompress_snappy_block(view[position + 4 : end], max_bytes)
-        size_bytes += len(block)
-        if size_bytes > max_bytes:
-            raise _too_large(max_bytes)
-        blocks.append(block)
+        yield _decompress_snappy_block(view[position + 4 : end], max_bytes)
         position = end
-    return b"".join(blocks)
 
 
 def _decompress_snappy_block(data: Buffer, max_bytes: int) -> bytes:
@@ -194,3 +320,11 @@ def _compress_lz4_frame(data: Buffer) -> bytes:
             parts += ((len(plain) | _LZ4_STORED).to_bytes(4, "little"), bytes(plain))
     parts.append(_LZ4_FRAME_END)
     return b"".join(parts)
+
+
+_PIECES: dict[Codec, Callable[[Buffer], Iterator[bytes]]] = {
+    Codec.GZIP: _gzip_pieces,
+    Codec.SNAPPY: _snappy_pieces,
+    Codec.LZ4: _lz4_pieces,
+    Codec.ZSTD: _zstd_pieces,
+}

@@ -45,25 +45,25 @@ def scan_payload(payload: bytes, record_count: int) -> Iterator[Scanned]:
             length = payload[position]
             position += 1
             if length >= 0x80:
-                length, position = _read_more(payload, position, length)
+                length, position = read_more(payload, position, length)
             end = position + (length >> 1)
             if length & 1 or end > payload_end:
-                raise _invalid("a record is longer than its batch")
+                raise invalid("a record is longer than its batch")
             position += 1  # attributes: none are defined
             timestamp_delta = payload[position]
             position += 1
             if timestamp_delta >= 0x80:
-                timestamp_delta, position = _read_more(payload, position, timestamp_delta)
+                timestamp_delta, position = read_more(payload, position, timestamp_delta)
             timestamp_delta = (timestamp_delta >> 1) ^ -(timestamp_delta & 1)
             offset_delta = payload[position]
             position += 1
             if offset_delta >= 0x80:
-                offset_delta, position = _read_more(payload, position, offset_delta)
+                offset_delta, position = read_more(payload, position, offset_delta)
             offset_delta = (offset_delta >> 1) ^ -(offset_delta & 1)
             length = payload[position]
             position += 1
             if length >= 0x80:
-                length, position = _read_more(payload, position, length)
+                length, position = read_more(payload, position, length)
             if length & 1:
                 key = None
             else:
@@ -72,7 +72,7 @@ def scan_payload(payload: bytes, record_count: int) -> Iterator[Scanned]:
             length = payload[position]
             position += 1
             if length >= 0x80:
-                length, position = _read_more(payload, position, length)
+                length, position = read_more(payload, position, length)
             value_start = position
             value_length = -1 if length & 1 else length >> 1
             if value_length > 0:
@@ -83,12 +83,12 @@ def scan_payload(payload: bytes, record_count: int) -> Iterator[Scanned]:
             if header_count:
                 position = _read_headers(payload, position, end, header_count, headers)
             if position != end:
-                raise _invalid("a record's fields do not add up to its length")
+                raise invalid("a record's fields do not add up to its length")
             yield start, end, timestamp_delta, offset_delta, key, value_start, value_length, headers
     except IndexError:
-        raise _invalid("the records end before their count is reached") from None
+        raise invalid("the records end before their count is reached") from None
     if position != payload_end or record_count < 0:
-        raise _invalid("bytes follow the last record")
+        raise invalid("bytes follow the last record")
 
 
 def scan_keys(payload: bytes, record_count: int) -> Iterator[tuple[int, bytes | None]]:
@@ -106,7 +106,7 @@ def scan_keys(payload: bytes, record_count: int) -> Iterator[tuple[int, bytes | 
             length = payload[position]
             position += 1
             if length >= 0x80:
-                length, position = _read_more(payload, position, length)
+                length, position = read_more(payload, position, length)
             end = position + (length >> 1)
             position += 1  # attributes: none are defined
             while payload[position] >= 0x80:  # timestamp delta
@@ -115,18 +115,18 @@ def scan_keys(payload: bytes, record_count: int) -> Iterator[tuple[int, bytes | 
             delta = payload[position]
             position += 1
             if delta >= 0x80:
-                delta, position = _read_more(payload, position, delta)
+                delta, position = read_more(payload, position, delta)
             length = payload[position]
             position += 1
             if length >= 0x80:
-                length, position = _read_more(payload, position, length)
+                length, position = read_more(payload, position, length)
             key_end = position + (length >> 1)
             if end > payload_end or key_end > end:
-                raise _invalid("a record is longer than its batch")
+                raise invalid("a record is longer than its batch")
             yield delta >> 1, None if length & 1 else payload[position:key_end]
             position = end
     except IndexError:
-        raise _invalid("the records end before their count is reached") from None
+        raise invalid("the records end before their count is reached") from None
 
 
 def _read_headers(
@@ -138,17 +138,17 @@ def _read_headers(
 ) -> int:
     count = first
     if first >= 0x80:
-        count, position = _read_more(payload, position, first)
+        count, position = read_more(payload, position, first)
     if count & 1 or count >> 1 > end - position:
-        raise _invalid("a record has an impossible number of headers")
+        raise invalid("a record has an impossible number of headers")
     for _ in range(count >> 1):
-        length, position = _read_varint(payload, position)
+        length, position = read_varint(payload, position)
         if length & 1:
-            raise _invalid("a record header has a key of negative length")
+            raise invalid("a record header has a key of negative length")
         key_end = position + (length >> 1)
         # Any bytes come through unchanged, though a header key ought to be UTF-8.
         name = payload[position:key_end].decode("utf-8", "surrogateescape")
-        length, position = _read_varint(payload, key_end)
+        length, position = read_varint(payload, key_end)
         if length & 1:
             headers.append((name, None))
         else:
@@ -157,15 +157,15 @@ def _read_headers(
     return position
 
 
-def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
+def read_varint(payload: bytes, position: int) -> tuple[int, int]:
     """Return (unsigned varint, position after it)."""
     first = payload[position]
     if first < 0x80:
         return first, position + 1
-    return _read_more(payload, position + 1, first)
+    return read_more(payload, position + 1, first)
 
 
-def _read_more(payload: bytes, position: int, first: int) -> tuple[int, int]:
+def read_more(payload: bytes, position: int, first: int) -> tuple[int, int]:
     """Return (unsigned varint, position after it) of several bytes; `first` was read already."""
     byte = payload[position]
     position += 1
@@ -175,7 +175,7 @@ def _read_more(payload: bytes, position: int, first: int) -> tuple[int, int]:
     shift = 14
     while byte >= 0x80:
         if shift > 63:
-            raise _invalid("a number has more than ten bytes")
+            raise invalid("a number has more than ten bytes")
         byte = payload[position]
         position += 1
         value |= (byte & 0x7F) << shift
@@ -183,7 +183,8 @@ def _read_more(payload: bytes, position: int, first: int) -> tuple[int, int]:
     return value, position
 
 
-def _invalid(message: str) -> KafkaError:
+def invalid(message: str) -> KafkaError:
+    """Return the refusal of a batch whose records are not what they should be."""
     return KafkaError(ErrorCode.INVALID_RECORD, f"invalid record batch: {message}")
 
 

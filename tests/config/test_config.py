@@ -195,7 +195,8 @@ def test_endpoints_to_register() -> None:
 
 def test_logs_have_kafkas_defaults() -> None:
     """Rule 224."""
-    assert load_config().log_config() == LogConfig()
+    assert load_config(overrides={"kafkalite.profile": "kafka"}).log_config() == LogConfig()
+    assert load_config().log_config() == LogConfig(validate_records=True)
     assert load_config().log_config({}) is not None
 
 

@@ -104,6 +104,8 @@ def test_topic_synonyms_name_settings_of_the_same_meaning() -> None:
 def test_defaults_of_log_config_are_those_of_the_topic_settings() -> None:
     for field in LogConfig.__dataclass_fields__:
         default = getattr(LogConfig(), field)
+        if field in {"validate_records", "looks_at_records"}:  # the broker's
+            continue
         setting: Setting = TOPIC[field.replace("_", ".")]
         expected = frozenset(setting.default) if field == "cleanup_policy" else setting.default
         assert default == expected, field
