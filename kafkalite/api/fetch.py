@@ -22,7 +22,10 @@ from kafkalite.api.fetch_session import CachedPartition, FetchPlan
 from kafkalite.api.handler import DelayedOperation, Handler
 from kafkalite.api.read_replica import preferred_replica
 from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead, Watcher
+from kafkalite.isr.recovering import LogEnd
+from kafkalite.isr.state import Member
 from kafkalite.log.region import FileRegion
+from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
     FETCH,
@@ -281,6 +284,19 @@ def _note_progress(plan: FetchPlan, reader: Reader, context: RequestContext) -> 
             )
         except KafkaError as error:
             cached.refusal = error.code
+            if context.services.replicas.recoveries:
+                _tell_recovering(cached, reader, context)
+
+
+def _tell_recovering(cached: CachedPartition, reader: Reader, context: RequestContext) -> None:
+    """Let a leader that may lack records know what the follower has (rule 234)."""
+    topic = context.services.metadata.image.topic_names.get(cached.topic_id, cached.topic)
+    context.services.replicas.on_follower_ahead(
+        TopicPartition(topic, cached.partition),
+        cached.current_leader_epoch,
+        Member(reader.replica_id, reader.broker_epoch),
+        LogEnd(cached.last_fetched_epoch, cached.fetch_offset),
+    )
 
 
 def _isolation(level: int) -> IsolationLevel:
@@ -348,7 +364,7 @@ def _read_one(
             if cached.refusal is not None:
                 return failed_partition(cached.partition, cached.refusal), True
             now_ms = context.services.clock.monotonic_ms()
-            is_throttled = replicas.is_throttled(partition, reader.replica_id, now_ms)
+            is_throttled = replicas.throttle.applies_to(partition, reader.replica_id, now_ms)
         read = partition.read(
             cached.fetch_offset,
             max_bytes=0 if is_throttled else max_bytes,
@@ -460,7 +476,7 @@ def _response(
             partition = _find(cached, reader, context)
             if partition is not None:
                 size = len(data.records)
-                context.services.replicas.on_replicated(partition, reader.replica_id, size)
+                context.services.replicas.throttle.on_replicated(partition, reader.replica_id, size)
     response = FetchResponse(session_id=plan.session_id, responses=responses)
     if leaders is not None:
         response.node_endpoints = [

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
     from kafkalite.isr.offline import OfflineReplica
     from kafkalite.isr.partition import Partition
+    from kafkalite.isr.recovering import RecoveringLeader
     from kafkalite.isr.replicas import ReplicaManager
     from kafkalite.isr.state import Proposal
     from kafkalite.meta.peers import ControllerChannel
 
-    Proposals = Sequence[tuple[Partition | OfflineReplica, Proposal]]
+    Proposals = Sequence[tuple[Partition | OfflineReplica | RecoveringLeader, Proposal]]
 
 logger = logging.getLogger("kafkalite.isr")
 
@@ -174,7 +175,7 @@ class IsrKeeper:
             if isinstance(answer, ErrorCode):
                 isr = [member.broker_id for member in proposal.isr]
                 if answer is ErrorCode.NEW_LEADER_ELECTED and self._replicas.broker_id not in isr:
-                    logger.warning("%s cannot be written here, so another broker leads it", name)
+                    logger.warning("%s is given up, and led by another broker", name)
                     continue
                 logger.info("%s: ISR %s was refused: %s", name, isr, answer.name)
         return True

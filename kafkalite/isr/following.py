@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafkalite.log.log import AppendInfo, Log
 
 NO_LEADER = -1
@@ -81,3 +83,13 @@ def not_leader(name: object, leader_id: int) -> KafkaError:
     """Return what a client is told that came to the wrong replica."""
     whose = f"broker {leader_id} leads it" if leader_id != NO_LEADER else "it has no leader"
     return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is not led here: {whose}")
+
+
+def unknown_id(topic_id: "UUID") -> KafkaError:
+    """Return what a client is told that names a topic by an id that none has."""
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the ID {topic_id}")
+
+
+def offline(name: object, why: str | None) -> KafkaError:
+    """Return what a client is told of a replica whose log was given up."""
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is offline: {why}")

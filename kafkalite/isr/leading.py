@@ -14,6 +14,7 @@ from kafkalite.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from kafkalite.isr.offline import OfflineReplica
     from kafkalite.isr.partition import Partition
+    from kafkalite.isr.recovering import RecoveringLeader
     from kafkalite.isr.state import Proposal
 
 
@@ -27,7 +28,7 @@ def _all_are_alive(broker_id: int) -> bool:
     return True
 
 
-def _nobody_asks(partition: "Partition | OfflineReplica") -> None:
+def _nobody_asks(partition: "Partition | OfflineReplica | RecoveringLeader") -> None:
     del partition
 
 
@@ -47,7 +48,7 @@ class Replication:
     lag_ms_max: int = 30_000
     is_eligible: IsEligible = _all_are_eligible
     is_alive: Callable[[int], bool] = _all_are_alive
-    on_proposal: "Callable[[Partition | OfflineReplica], object]" = _nobody_asks
+    on_proposal: "Callable[[Partition | OfflineReplica | RecoveringLeader], object]" = _nobody_asks
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

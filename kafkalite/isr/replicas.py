@@ -2,14 +2,17 @@
 
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafkalite.isr.following import NO_LEADER, not_leader
+from kafkalite.isr.following import NO_LEADER, not_leader, offline, unknown_id
 from kafkalite.isr.leading import Replication
 from kafkalite.isr.offline import OfflineReplica
 from kafkalite.isr.partition import Partition
-from kafkalite.isr.throttle import RateWindow, throttled_brokers
+from kafkalite.isr.recovering import LogEnd, Recoveries, RecoveringLeader
+from kafkalite.isr.state import Member
+from kafkalite.isr.throttle import LeaderThrottle
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
@@ -39,7 +42,6 @@ logger = logging.getLogger("kafkalite.isr")
 LOGS_AT_ONCE_MAX = 10
 """Logs that are made in one go, some 400 us each; others have their turn afterwards."""
 
-THROTTLED_REPLICAS = "leader.replication.throttled.replicas"
 Listener = Callable[[], object]
 
 
@@ -73,13 +75,11 @@ class ReplicaManager:
         self._ids: dict[str, UUID] = {}
         self._high_watermarks: Mapping[TopicPartition, int] = {}
         """As they were written last."""
-        self._proposing: dict[tuple[str, int], Partition | OfflineReplica] = {}
+        self._proposing: dict[tuple[str, int], Partition | OfflineReplica | RecoveringLeader] = {}
         self._following_listeners: list[Listener] = []
         self._proposal_listeners: list[Listener] = []
         self._following_moved = False
-        self._throttled: dict[tuple[str, int], frozenset[int] | None] = {}
-        """Brokers throttled as followers of a partition, None for all; absent if there are none."""
-        self._throttle = RateWindow(
+        self.throttle = LeaderThrottle(
             config.int("leader.replication.throttled.rate"),
             window_ms=config.int("replication.quota.window.size.seconds") * 1_000,
             now_ms=self._clock.monotonic_ms(),
@@ -91,6 +91,8 @@ class ReplicaManager:
             is_alive=self._is_alive,
             on_proposal=self._on_proposal,
         )
+        self.recoveries = Recoveries(logs.doubtful, self._replication)
+        """Partitions that this broker leads only after others were heard (rule 234)."""
         logs.bounds = self._bounds
         logs.on_failed = self._on_failed
 
@@ -117,7 +119,7 @@ class ReplicaManager:
                 raise not_leader(hosted.topic_partition, hosted.leader_id)
             partition = hosted
         if partition.log.failure is not None:
-            raise _failed(partition)
+            raise offline(partition.topic_partition, partition.log.failure)
         return partition
 
     def partition_by_id(self, topic_id: UUID, index: int) -> Partition:
@@ -129,7 +131,7 @@ class ReplicaManager:
         """
         name = self._names.get(topic_id)
         if name is None:
-            raise _unknown_id(topic_id)
+            raise unknown_id(topic_id)
         return self.partition(name, index)
 
     def replica(self, topic: str, index: int) -> Partition:
@@ -142,14 +144,14 @@ class ReplicaManager:
         if partition is None:
             raise self._absence(topic, index)
         if partition.log.failure is not None:
-            raise _failed(partition)
+            raise offline(partition.topic_partition, partition.log.failure)
         return partition
 
     def replica_by_id(self, topic_id: UUID, index: int) -> Partition:
         """Return the same of the topic with this ID. Raises as `partition_by_id`."""
         name = self._names.get(topic_id)
         if name is None:
-            raise _unknown_id(topic_id)
+            raise unknown_id(topic_id)
         return self.replica(name, index)
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
@@ -261,7 +263,7 @@ class ReplicaManager:
 
     def take_proposals(
         self, held: Container[TopicPartition] = ()
-    ) -> "list[tuple[Partition | OfflineReplica, Proposal]]":
+    ) -> "list[tuple[Partition | OfflineReplica | RecoveringLeader, Proposal]]":
         """Return the changes of ISRs that are to be asked of the controller, each once.
 
         Those of `held` partitions are left for another time.
@@ -279,6 +281,23 @@ class ReplicaManager:
         """
         self._look_at_followers()
         self.retry_offline()
+        self._end_recoveries()
+
+    def on_follower_ahead(
+        self, name: TopicPartition, leader_epoch: int, member: Member, end: LogEnd
+    ) -> None:
+        """Take note of how far a follower has come of a partition that waits for that."""
+        self.recoveries.on_follower(name, leader_epoch, member, end)
+        self._end_recoveries()
+
+    def _end_recoveries(self) -> None:
+        """Lead what others have no more of than this broker."""
+        decided = self.recoveries.take_decided(self._clock.monotonic_ms())
+        for name, index in decided:
+            if self._image is not None and name in self._image.topics:
+                self._take_up(self._image.topics[name], (index,))
+        if decided:
+            self.on_taken_up(sorted({name for name, _ in decided}))
 
     def retry_offline(self) -> None:
         """Make the logs that could not be made: their disk may have been full for a moment."""
@@ -317,7 +336,7 @@ class ReplicaManager:
         else:
             self._high_watermarks = offsets
 
-    def _on_proposal(self, partition: Partition | OfflineReplica) -> None:
+    def _on_proposal(self, partition: Partition | OfflineReplica | RecoveringLeader) -> None:
         if partition.topic_partition not in self._proposing:
             self._proposing[partition.topic_partition] = partition
             for listener in list(self._proposal_listeners):
@@ -343,28 +362,6 @@ class ReplicaManager:
         if partition is None or partition.log is not log:
             return 0, 0  # nothing is known of it yet, so nothing may go
         return partition.high_watermark, partition.last_stable_offset
-
-    # --- Throttling ------------------------------------------------------------------------------
-
-    def is_throttled(self, partition: Partition, replica_id: int, now_ms: int) -> bool:
-        """Tell whether a follower gets nothing now: out of sync, and over the rate (KIP-73)."""
-        if not self._throttled or not self._is_counted(partition, replica_id):
-            return False
-        return self._throttle.is_exceeded(now_ms)
-
-    def on_replicated(self, partition: Partition, replica_id: int, size_bytes: int) -> None:
-        """Count what a follower is sent, if it is throttled."""
-        if self._throttled and self._is_counted(partition, replica_id):
-            self._throttle.on_sent(size_bytes)
-
-    def _is_counted(self, partition: Partition, replica_id: int) -> bool:
-        brokers = self._throttled.get(partition.topic_partition, frozenset[int]())
-        leader = partition.leader
-        return (
-            (brokers is None or replica_id in brokers)
-            and leader is not None
-            and replica_id not in leader.state.isr
-        )
 
     # --- Metadata --------------------------------------------------------------------------------
 
@@ -416,7 +413,7 @@ class ReplicaManager:
                     if change.resource_name in image.topics:
                         self._reconfigure(image.topics[change.resource_name])
                 case ConfigsChanged() if change.resource_type == BROKER_RESOURCE:
-                    self._throttle.set_rate(self._config.int("leader.replication.throttled.rate"))
+                    self.throttle.set_rate(self._config.int("leader.replication.throttled.rate"))
                     for topic in image.topics.values():
                         self._reconfigure(topic)
                 case ImageReplaced():
@@ -480,14 +477,17 @@ class ReplicaManager:
             partition.begin_as_follower(high_watermark=high_watermark)
         self._hosted[topic_partition] = partition
         self._by_topic.setdefault(topic.name, {})[index] = partition
-        self._throttle_by(topic, index)
+        self.throttle.configure(TopicPartition(topic.name, index), topic.configs)
         return partition
 
     def _give_role(self, partition: Partition, topic: "TopicImage", index: int) -> None:
         state = topic.partitions[index]
         before = (partition.leader_id, partition.leader_epoch)
-        if state.leader == self._broker_id:
-            partition.become_leader(state, now_ms=self._clock.monotonic_ms())
+        now_ms = self._clock.monotonic_ms()
+        if self.recoveries.holds(partition, state, now_ms):
+            partition.become_follower(replace(state, leader=NO_LEADER))
+        elif state.leader == self._broker_id:
+            partition.become_leader(state, now_ms=now_ms)
         else:
             partition.become_follower(state)
         if partition.is_leader:
@@ -524,8 +524,9 @@ class ReplicaManager:
         if partition is None and not is_offline:
             return
         self._partitions.pop(topic_partition, None)
-        self._throttled.pop(topic_partition, None)
+        self.throttle.forget(topic_partition)
         self._proposing.pop(topic_partition, None)
+        self.recoveries.forget(topic_partition)
         self._following_moved = True
         hosted = self._by_topic.get(name, {})
         hosted.pop(index, None)
@@ -570,15 +571,7 @@ class ReplicaManager:
         for index, partition in self._by_topic.get(topic.name, {}).items():
             self._logs.update_config(partition.topic_partition, config)
             partition.on_config_changed()
-            self._throttle_by(topic, index)
-
-    def _throttle_by(self, topic: "TopicImage", index: int) -> None:
-        text = topic.configs.get(THROTTLED_REPLICAS, "")
-        brokers = throttled_brokers(text.split(","), index) if text.strip() else frozenset[int]()
-        if brokers is None or brokers:
-            self._throttled[topic.name, index] = brokers
-        else:
-            self._throttled.pop((topic.name, index), None)
+            self.throttle.configure(TopicPartition(topic.name, index), topic.configs)
 
 
 def _nobody(topics: Iterable[str]) -> None:
@@ -587,14 +580,3 @@ def _nobody(topics: Iterable[str]) -> None:
 
 def _nothing() -> None:
     """Nobody makes logs that are missing, other than who asks for one."""
-
-
-def _unknown_id(topic_id: UUID) -> KafkaError:
-    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the ID {topic_id}")
-
-
-def _failed(partition: Partition) -> KafkaError:
-    return KafkaError(
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        f"{partition.topic_partition} is offline: {partition.log.failure}",
-    )

@@ -3,10 +3,15 @@
 Pure. For followers that are not in sync, so that a reassignment leaves something for the others.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafkalite.isr.partition import Partition
+    from kafkalite.types import TopicPartition
 
 WILDCARD: Final = "*"
+LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 UNLIMITED: Final = 2**63 - 1
 
 
@@ -67,3 +72,47 @@ class RateWindow:
         """Count what was sent."""
         if self._rate < UNLIMITED:
             self._tokens -= size_bytes
+
+
+class LeaderThrottle(RateWindow):
+    """What a leader sends to followers that are throttled and not in sync (KIP-73)."""
+
+    __slots__ = ("_throttled",)
+
+    def __init__(self, bytes_per_second: int, *, window_ms: int = 1_000, now_ms: int = 0) -> None:
+        super().__init__(bytes_per_second, window_ms=window_ms, now_ms=now_ms)
+        # Brokers throttled as followers of a partition, None for all; absent if there are none.
+        self._throttled: dict[TopicPartition, frozenset[int] | None] = {}
+
+    def configure(self, name: "TopicPartition", configs: Mapping[str, str]) -> None:
+        """Follow the settings of a partition's topic."""
+        text = configs.get(LEADER_REPLICAS, "").strip()
+        brokers = throttled_brokers(text.split(","), name.partition) if text else frozenset[int]()
+        if brokers is None or brokers:
+            self._throttled[name] = brokers
+        else:
+            self.forget(name)
+
+    def forget(self, name: "TopicPartition") -> None:
+        """Forget a partition."""
+        self._throttled.pop(name, None)
+
+    def applies_to(self, partition: "Partition", replica_id: int, now_ms: int) -> bool:
+        """Tell whether a follower gets nothing now: out of sync, and over the rate."""
+        if not self._throttled or not self._is_counted(partition, replica_id):
+            return False
+        return self.is_exceeded(now_ms)
+
+    def on_replicated(self, partition: "Partition", replica_id: int, size_bytes: int) -> None:
+        """Count what a follower is sent, if it is throttled."""
+        if self._throttled and self._is_counted(partition, replica_id):
+            self.on_sent(size_bytes)
+
+    def _is_counted(self, partition: "Partition", replica_id: int) -> bool:
+        brokers = self._throttled.get(partition.topic_partition, frozenset[int]())
+        leader = partition.leader
+        return (
+            (brokers is None or replica_id in brokers)
+            and leader is not None
+            and replica_id not in leader.state.isr
+        )

@@ -31,6 +31,8 @@ METADATA_PROPERTY: Final = "kafkalite.metadata"
 """In `meta.properties` where there are metadata of a lone broker. Apache Kafka ignores it."""
 
 LOCK_FILE: Final = ".lock"
+BOOT_FILE: Final = "kafkalite-boot-id"
+"""Has the id that the machine had when a broker ran here last."""
 CLEAN_STOP_FILE: Final = ".kafka_cleanshutdown"
 CLEAN_STOP: Final = b'{"version":0,"brokerEpoch":-1}'
 
@@ -194,6 +196,33 @@ class LogDirectory:
             self._disk.remove(path)
             self.had_clean_stop = True
         return self.had_clean_stop
+
+    def take_power_loss(self, partition_count: int) -> bool:
+        """Return whether the machine may have lost power since a broker ran here last.
+
+        Its boot id tells that from the end of the process alone, of which nothing is lost that was
+        written. To be asked after `take_clean_stop`; the next start compares with this one.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        path = f"{self.path}/{BOOT_FILE}"
+        now = self._disk.boot_id().encode()
+        try:
+            before = self._disk.read(path)
+        except FileNotFoundError:
+            before = b""
+        if before != now or not now:
+            self._disk.replace(path, now)
+        is_lost = bool(partition_count) and not self.had_clean_stop and (before != now or not now)
+        if is_lost:
+            logger.warning(
+                "%s: the machine may have lost power while a broker ran here, and with it what "
+                "was not flushed of %d partitions",
+                self.path,
+                partition_count,
+            )
+        return is_lost
 
     def leave_clean_stop(self) -> None:
         """Say that nothing here needs recovery."""

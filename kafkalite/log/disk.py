@@ -5,6 +5,7 @@ simulated disk that forgets what was not synced. Failures are `OSError`; who tur
 answer is `Log`.
 """
 
+import ctypes
 import errno
 import fcntl
 import mmap
@@ -116,6 +117,10 @@ class Disk(Protocol):
         """Tell whether a file or directory has this name."""
         ...
 
+    def boot_id(self) -> str:
+        """Return what is another after each start of the machine; empty if nothing is known."""
+        ...
+
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; present is fine."""
         ...
@@ -173,6 +178,20 @@ def allow_many_open_files() -> int:
     except (OSError, ValueError):  # macOS refuses "unlimited" here
         return soft
     return hard
+
+
+def _boot_id_of_macos() -> str:
+    """Return sysctl's kern.bootsessionuuid, empty where there is none."""
+    try:
+        library = ctypes.CDLL(None)
+        buffer = ctypes.create_string_buffer(64)
+        size = ctypes.c_size_t(len(buffer))
+        name = b"kern.bootsessionuuid"
+        if library.sysctlbyname(name, buffer, ctypes.byref(size), None, 0):
+            return ""
+    except (OSError, AttributeError):
+        return ""
+    return buffer.value.decode("ascii", "replace")
 
 
 class OsFile:
@@ -344,6 +363,14 @@ class OsDisk:
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory has this name."""
         return os.path.exists(path)
+
+    def boot_id(self) -> str:
+        """Return what is another after each start of the machine; empty if nothing is known."""
+        try:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return _boot_id_of_macos()
 
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; present is fine."""

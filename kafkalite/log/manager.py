@@ -65,8 +65,8 @@ class LogManager:
         new_uuid: makes ids of clusters, directories and deleted partitions.
 
     Attributes:
-        offline: partitions whose log could not be opened, and why. They are neither served nor
-            made anew: their data may be wanted.
+        offline: partitions whose log could not be opened, and why; nor are they made anew.
+        doubtful: partitions that may lack what was not flushed: the machine lost power.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class LogManager:
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
         self.offline: dict[TopicPartition, str] = {}
+        self.doubtful: set[TopicPartition] = set()
         self._disk = disk
         self._clock = clock
         self._new_uuid = new_uuid
@@ -136,7 +137,7 @@ class LogManager:
         return self._directories[0].has_metadata
 
     def note_metadata(self) -> None:
-        """Note that a lone broker has metadata in the first directory, if it can be written."""
+        """Note it, if it can be written."""
         try:
             self._directories[0].note_metadata()
         except OSError as error:
@@ -167,6 +168,8 @@ class LogManager:
             try:
                 clean = directory.take_clean_stop()
                 found, deleted = directory.partitions()
+                if directory.take_power_loss(len(found)):
+                    self.doubtful.update(each.topic_partition for each in found)
             except OSError as error:
                 raise LogDirectoryError(f"log directory {directory.path}: {error}") from error
             work += [(directory, clean, each.topic_partition, each.path) for each in found]
@@ -376,9 +379,9 @@ class LogManager:
         self.offline.pop(topic_partition, None)
 
     def _set_aside(self, home: LogDirectory, topic_partition: TopicPartition) -> None:
-        path = f"{home.path}/{name_as_stray(topic_partition, self._new_uuid())}"
-        self._disk.rename(f"{home.path}/{topic_partition}", path)
-        logger.warning("%s is of no topic that is known; it is kept as %s", topic_partition, path)
+        kept = f"{home.path}/{name_as_stray(topic_partition, self._new_uuid())}"
+        self._disk.rename(f"{home.path}/{topic_partition}", kept)
+        logger.warning("%s is of no topic that is known; it is kept as %s", topic_partition, kept)
 
     def _give_up(self, topic_partition: TopicPartition) -> Log | None:
         log = self._logs.pop(topic_partition, None)
@@ -536,8 +539,7 @@ class LogManager:
 
     def written_recovery_point(self, log: Log) -> int:
         """Return what the checkpoint on disk says of a log."""
-        home = self._homes[log.topic_partition]
-        return home.recovery_points().get(log.topic_partition, 0)
+        return self._homes[log.topic_partition].recovery_points().get(log.topic_partition, 0)
 
     def write_checkpoints_of(self, log: Log) -> None:
         """Bring the checkpoints of a log's directory up to date. Raises OSError."""

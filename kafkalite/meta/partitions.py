@@ -10,7 +10,12 @@ from kafkalite.meta.changes import (
     ConfigsChanged,
     changed,
 )
-from kafkalite.meta.election import elect_for_shutdown, elect_offline, elect_preferred
+from kafkalite.meta.election import (
+    elect_for_shutdown,
+    elect_offline,
+    elect_preferred,
+    written,
+)
 from kafkalite.meta.events import AlterPartition, ElectLeader, RebalanceLeaders
 from kafkalite.meta.image import NO_LEADER, ConfigResource, Image, PartitionImage, TopicImage
 from kafkalite.meta.reassign import complete
@@ -46,7 +51,9 @@ def alter_partition(event: AlterPartition, image: Image) -> list[Change]:
     _check_epochs(event, state, isr, f"{name}-{event.index}")
     if set(isr) == set(state.isr):
         return []
-    if isr and set(isr) == set(state.isr) - {state.leader}:
+    if len(isr) == 1 and state.isr == (state.leader,):
+        after = _handed_over(event, state, isr[0], image)
+    elif isr and set(isr) == set(state.isr) - {state.leader}:
         after = _resigned(state, image, f"{name}-{event.index}")
     else:
         _check_isr(event, state, isr, image)
@@ -190,13 +197,32 @@ def _resigned(state: PartitionImage, image: Image, partition: str) -> PartitionI
     return after
 
 
+def _handed_over(
+    event: AlterPartition, state: PartitionImage, broker_id: int, image: Image
+) -> PartitionImage:
+    """Return the partition led by a replica that has more than its leader (rule 234).
+
+    That one was alone in sync, and has lost records since; nobody but it can know.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, INELIGIBLE_REPLICA.
+    """
+    _check_isr(event, state, (broker_id,), image, keeps_leader=False)
+    return written(state, leader=broker_id, isr=(broker_id,))
+
+
 def _check_isr(
-    event: AlterPartition, state: PartitionImage, isr: tuple[int, ...], image: Image
+    event: AlterPartition,
+    state: PartitionImage,
+    isr: tuple[int, ...],
+    image: Image,
+    *,
+    keeps_leader: bool = True,
 ) -> None:
     if (
         len(set(isr)) < len(isr)
         or not set(isr) <= set(state.replicas)
-        or event.broker_id not in isr
+        or (keeps_leader and event.broker_id not in isr)
     ):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,

@@ -150,6 +150,7 @@ class SimDisk:
         self.locked: set[str] = set()
         self.reads = self.bytes_read = self.syncs = self.open_count = 0
         self.now_ms = 0
+        self.boots = 0
         self.thread_delay: Callable[[], float] | None = None
         """Seconds that a call "in a thread" takes; None runs it at once, without a checkpoint."""
         self._traced = traced
@@ -229,6 +230,7 @@ class SimDisk:
     def after_power_failure(self, random: Random) -> "SimDisk":
         """Return a disk that kept what was synced and a random part of what was not."""
         disk = self.copy()
+        disk.boots += 1
         for survivor in disk.files.values():
             synced_size, size = survivor.synced_size, len(survivor.data)
             kept = random.randint(synced_size, size)
@@ -246,6 +248,7 @@ class SimDisk:
         disk.directories = set(self.directories)
         disk.files = {path: content.replay_copy() for path, content in self.files.items()}
         disk.now_ms = self.now_ms
+        disk.boots = self.boots
         disk.thread_delay = self.thread_delay
         return disk
 
@@ -358,6 +361,10 @@ class SimDisk:
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory has this name."""
         return path in self.files or path in self.directories
+
+    def boot_id(self) -> str:
+        """Return what is another after each loss of power."""
+        return f"boot {self.boots}"
 
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents."""

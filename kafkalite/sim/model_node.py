@@ -20,6 +20,7 @@ from kafkalite.isr.following import NO_LEADER
 from kafkalite.isr.leading import IsrAccepted, Replication
 from kafkalite.isr.offline import OfflineReplica
 from kafkalite.isr.partition import IsolationLevel, Partition
+from kafkalite.isr.recovering import RecoveringLeader
 from kafkalite.isr.waiters import Waiter
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.controller import decide
@@ -424,7 +425,7 @@ class Node:
         deadline_ms = self.world.now_ms + PRODUCE_TIMEOUT_MS
         partition.wait_replicated(Waiter(info.last_offset + 1, deadline_ms, on_done))
 
-    def _propose(self, partition: Partition | OfflineReplica) -> None:
+    def _propose(self, partition: Partition | OfflineReplica | RecoveringLeader) -> None:
         """Ask the controller for another ISR (in a moment: the caller is not done)."""
         assert isinstance(partition, Partition)  # no model of a log is ever offline
         self._later(0, self._ask_controller, partition)

@@ -10,6 +10,7 @@ from kafkalite.log.directories import (
     name_for_deletion,
     partition_of,
 )
+from kafkalite.log.disk import OsDisk
 from kafkalite.types import TopicPartition
 from tests.log.sim_disk import SimDisk
 
@@ -161,3 +162,38 @@ def test_a_torn_checkpoint_is_taken_for_empty(content, caplog):
     assert here.recovery_points() == {}
     disk.fail("read", "log-start")
     assert here.log_starts() == {}
+
+
+@pytest.mark.parametrize(
+    ("clean", "booted", "is_lost"),
+    [(True, True, False), (True, False, False), (False, False, False), (False, True, True)],
+)
+def test_loss_of_power_is_told_from_the_end_of_the_process(clean, booted, is_lost, caplog):
+    """By the machine's boot id, where the stop was not in order (rule 234)."""
+    disk = SimDisk()
+    directory = LogDirectory(disk, "/data")
+    directory.open()
+    directory.take_clean_stop()
+    assert not directory.take_power_loss(0)  # nothing was here to be lost
+    if clean:
+        directory.leave_clean_stop()
+    disk.boots += booted
+    directory.take_clean_stop()
+    assert directory.take_power_loss(3) is is_lost
+    assert ("may have lost power" in caplog.text) is is_lost
+    directory.take_clean_stop()
+    assert not directory.take_power_loss(3)
+
+
+def test_without_boot_ids_each_stop_out_of_order_may_be_a_loss_of_power():
+    disk = SimDisk()
+    disk.boot_id = lambda: ""
+    directory = LogDirectory(disk, "/data")
+    directory.open()
+    for _ in range(2):
+        directory.take_clean_stop()
+        assert directory.take_power_loss(3)
+
+
+def test_machine_has_a_boot_id():
+    assert OsDisk().boot_id() == OsDisk().boot_id() != ""

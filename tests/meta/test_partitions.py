@@ -99,6 +99,25 @@ class TestAlterPartition:
             ErrorCode.INELIGIBLE_REPLICA if len(isr) > 1 else ErrorCode.INVALID_REQUEST
         )
 
+    def test_a_leader_alone_in_sync_hands_over_to_who_has_more(self):
+        """Rule 234: it has lost records since."""
+        before = with_partitions(replace(STATE, isr=(1,)))
+        led = after(proposal(before, "a", 0, [3]), before)
+        assert only(led) == PartitionImage((1, 2, 3), (3,), 3, 6, 10)
+
+    @pytest.mark.parametrize(
+        ("new_isr", "code"),
+        [
+            ([(2, -1), (3, -1)], ErrorCode.INVALID_REQUEST),
+            ([(4, -1)], ErrorCode.INVALID_REQUEST),
+            ([(3, 12)], ErrorCode.INELIGIBLE_REPLICA),
+        ],
+    )
+    def test_it_hands_over_to_one_living_replica(self, new_isr, code):
+        before = with_partitions(replace(STATE, isr=(1,)), brokers=(1, 2, 3, 4))
+        event = replace(proposal(before, "a", 0, [3]), new_isr=new_isr)
+        assert refusal(event, before).code is code
+
     def test_a_leader_that_is_to_go_anyway_resigns_to_the_new_replicas(self):
         """KIP-455: and the reassignment that waited for nothing else is complete."""
         state = replace(STATE, replicas=(2, 3, 1), isr=(2, 3, 1), adding=(3,), removing=(1,))
