@@ -37,8 +37,10 @@ CLUSTER_SETTINGS = {"producer.transaction.timeout.ms": "10000"}
 aborted meanwhile is refused its commit by INVALID_TXN_STATE, of which a thread of Streams dies."""
 
 
-@pytest.mark.parametrize("version", [KAFKA_4, KAFKA_3_9])
-def test_output_is_that_of_an_undisturbed_run(version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "protocol"), [(KAFKA_4, "classic"), (KAFKA_4, "streams"), (KAFKA_3_9, "classic")]
+)
+def test_output_is_that_of_an_undisturbed_run(version: str, protocol: str, tmp_path: Path) -> None:
     """The text is written while the faults happen, and read once more by a run without any."""
     numbers = random.Random()
     try:
@@ -46,7 +48,8 @@ def test_output_is_that_of_an_undisturbed_run(version: str, tmp_path: Path) -> N
             create_topics(broker.bootstrap, "lines", partitions=3)
             feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
             feeder.start()
-            disturbed = Run(version=version, broker=broker, folder=tmp_path, source="lines")
+            what = {"version": version, "protocol": protocol, "source": "lines"}
+            disturbed = Run(broker=broker, folder=tmp_path, **what)
             with disturbed, disturbed.tail() as tail:
                 disturbed.start()
                 for fault in FAULTS:
@@ -56,7 +59,7 @@ def test_output_is_that_of_an_undisturbed_run(version: str, tmp_path: Path) -> N
                 feeder.stop()
                 lines = read_lines(broker.bootstrap, "lines")
                 updates = disturbed.finish(tail, lines, WAIT_S)
-            undisturbed = Run(version=version, broker=broker, folder=tmp_path, source="lines")
+            undisturbed = Run(broker=broker, folder=tmp_path, **what)
             with undisturbed, undisturbed.tail() as tail:
                 undisturbed.start()
                 assert undisturbed.finish(tail, lines, WAIT_S) == updates
@@ -66,7 +69,10 @@ def test_output_is_that_of_an_undisturbed_run(version: str, tmp_path: Path) -> N
         skip_or_fail(str(missing))
 
 
-def test_output_is_exact_though_leader_and_coordinators_are_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+def test_output_is_exact_though_leader_and_coordinators_are_killed(
+    protocol: str, tmp_path: Path
+) -> None:
     """Each time two brokers go on with what the third was doing, before it comes back."""
     numbers = random.Random()
     try:
@@ -76,6 +82,7 @@ def test_output_is_exact_though_leader_and_coordinators_are_killed(tmp_path: Pat
             feeder.start()
             run = Run(
                 version=KAFKA_4,
+                protocol=protocol,
                 broker=cluster,
                 folder=tmp_path,
                 source="lines",

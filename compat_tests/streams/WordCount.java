@@ -57,7 +57,6 @@ public final class WordCount {
         config.put("processing.guarantee", "exactly_once_v2");
         config.put("statestore.cache.max.bytes", 0);
         config.put("consumer.auto.offset.reset", "earliest");
-        config.put("consumer.heartbeat.interval.ms", 300);
         for (int i = 5; i < args.length; i++) {
             String[] setting = args[i].split("=", 2);
             config.put(setting[0], setting[1]);

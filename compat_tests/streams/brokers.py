@@ -20,6 +20,11 @@ AWAY_S_MAX = 0.5
 BROKER_SETTINGS = {
     "group.min.session.timeout.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.session.timeout.ms": "500",
+    "group.streams.session.timeout.ms": "1500",
+    "group.streams.min.heartbeat.interval.ms": "100",
+    "group.streams.heartbeat.interval.ms": "300",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
 }

@@ -20,16 +20,21 @@ if TYPE_CHECKING:
 
     from compat_tests.streams.brokers import RestartableBroker
 
-#: A transaction of a killed instance is in the way for no longer than the first, and the instance's
-#: partitions are given to others after the second.
+#: A transaction of a killed instance is in the way for no longer than this.
 STREAMS_SETTINGS = {
     "producer.transaction.timeout.ms": "3000",
-    "consumer.session.timeout.ms": "1500",
     "commit.interval.ms": "100",
     "num.stream.threads": "2",
     "replication.factor": "-1",
     # A dead connection is found dead at once, not after the default's backoff of up to a second.
     "reconnect.backoff.max.ms": "200",
+}
+
+#: The partitions of a killed instance are given to others after its session. With the protocol of
+#: Streams' own it is for the broker to say how long that is (`BROKER_SETTINGS`).
+PROTOCOL_SETTINGS = {
+    "classic": {"consumer.session.timeout.ms": "1500", "consumer.heartbeat.interval.ms": "300"},
+    "streams": {"group.protocol": "streams"},
 }
 
 #: How long a pause is: longer than a session and a transaction, so that others take the place.
@@ -72,6 +77,7 @@ class Run:
     folder: Path
     source: str
     instances: int = 1
+    protocol: str = "classic"
     settings: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,7 +91,7 @@ class Run:
                 self.id,
                 (self.source, self.counts, self.chains),
                 self.folder / f"{self.id}-{number}",
-                {**STREAMS_SETTINGS, **self.settings},
+                {**STREAMS_SETTINGS, **PROTOCOL_SETTINGS[self.protocol], **self.settings},
             )
             for number in range(self.instances)
         ]

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PROTOCOL = "streams"
+BROKER_DEFAULT = (0, -1)
+"""Replication factors that leave it to the broker: of the message, and of CreateTopics, which the
+Java client sends."""
 SHOWN_FAILURES_MAX = 3
 """How many topics that could not be created an answer names."""
 
@@ -154,13 +157,14 @@ def _finish(
 
 def _creation(topic: InternalTopic, context: RequestContext) -> CreateTopic:
     services = context.services
+    replication_factor = topic.replication_factor
+    if replication_factor in BROKER_DEFAULT:
+        replication_factor = services.config.int("default.replication.factor")
     return CreateTopic(
         name=topic.name,
         topic_id=services.metadata.new_topic_id(),
         num_partitions=topic.partition_count,
-        replication_factor=(
-            topic.replication_factor or services.config.int("default.replication.factor")
-        ),
+        replication_factor=replication_factor,
         configs=dict(topic.configs),
     )
 

@@ -23,7 +23,7 @@ from kafkalite.wire.messages.update_features import (
     UpdateFeaturesRequest,
 )
 from tests.group.streams.harness import Thread, joining, words
-from tests.group.streams.topologies import message, subtopology
+from tests.group.streams.topologies import COUNTING, message, subtopology
 from tests.raw_client import RawClient
 
 AT_ONCE = {
@@ -93,7 +93,8 @@ def test_a_member_joins_and_gets_its_tasks(client):
 
 
 def test_missing_internal_topics_are_made_with_their_settings(broker, client):
-    a = Thread("a")
+    topology = (COUNTING[0], subtopology("1", repartition="st-rep:0:-1", changelogs="st-store"))
+    a = Thread("a", topology=topology)
     response = join(client, "counting", a)
     assert [status.status_code for status in response.status] == [3]
     deadline = time.monotonic() + 10
@@ -102,7 +103,7 @@ def test_missing_internal_topics_are_made_with_their_settings(broker, client):
     assert words(response.active_tasks) == "0_0 0_1 0_2 1_0 1_1 1_2"
     topics = broker.server.services.metadata.image.topics
     assert len(topics["st-rep"].partitions) == 3
-    assert topics["st-store-changelog"].configs == {"cleanup.policy": "compact"}
+    assert topics["st-store"].configs == {"cleanup.policy": "compact"}
 
 
 def test_a_topic_that_cannot_be_made_is_told_with_the_reason(client):
