@@ -7,19 +7,22 @@ import click
 from kafkalite.cli.options import json_option, partition_list, with_cluster
 from kafkalite.cli.output import examples, plural, print_json, print_table
 from kafkalite.cli.positions import FORMS, Position, position_option
+from kafkalite.cli.streams_groups import print_streams_group
 from kafkalite.client import groups as group_requests
 from kafkalite.client.cluster import Client
 from kafkalite.client.groups import Group
 from kafkalite.client.offsets import ends
+from kafkalite.client.streams_groups import describe_streams_group, source_topics
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 DEAD = "Dead"
+STREAMS = "streams"
 
 
 @click.group()
 def groups() -> None:
-    """List consumer groups, show their lag, reset their offsets."""
+    """List groups, show their lag and tasks, reset their offsets."""
 
 
 @groups.command("list")
@@ -31,14 +34,22 @@ def list_(client: Client, as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"group": g.group_id, "state": g.group_state, "protocol_type": g.protocol_type}
+                {
+                    "group": g.group_id,
+                    "state": g.group_state,
+                    "protocol_type": g.protocol_type,
+                    "type": g.group_type,
+                }
                 for g in found
             ]
         )
     else:
         print_table(
-            ["GROUP", "STATE", "PROTOCOL"],
-            [(g.group_id, g.group_state or None, g.protocol_type or None) for g in found],
+            ["GROUP", "STATE", "PROTOCOL", "TYPE"],
+            [
+                (g.group_id, g.group_state or None, g.protocol_type or None, g.group_type or None)
+                for g in found
+            ],
         )
 
 
@@ -49,8 +60,12 @@ def list_(client: Client, as_json: bool) -> None:
 def describe(client: Client, group_id: str, as_json: bool) -> None:
     """Show a group's members, committed offsets and lag.
 
-    Lag is how many offsets lie between what is committed and the end of the partition.
+    Lag is how many offsets lie between what is committed and the end of the partition. Of a streams
+    group its subtopologies and tasks are shown too.
     """
+    if group_requests.type_of(client, group_id) == STREAMS:
+        _describe_streams(client, group_id, as_json=as_json)
+        return
     group = group_requests.describe_group(client, group_id)
     state = _state(client, group)
     committed = group_requests.committed_offsets(client, group_id)
@@ -96,6 +111,14 @@ def describe(client: Client, group_id: str, as_json: bool) -> None:
         click.echo(f"  {member.member_id} at {member.client_host.removeprefix('/')}: {names}")
     if rows:
         print_table([name.upper() for name in columns], rows)
+
+
+def _describe_streams(client: Client, group_id: str, *, as_json: bool) -> None:
+    group = describe_streams_group(client, group_id)
+    committed = group_requests.committed_offsets(client, group_id)
+    read = [place for topic in source_topics(group) for place in _existing(client, topic)]
+    last = _ends_of_existing(client, [*committed, *read])
+    print_streams_group(group, committed, last, as_json=as_json)
 
 
 @groups.command()
@@ -194,11 +217,16 @@ def _ends_of_existing(
     found: dict[TopicPartition, int] = {}
     wanted = list(places)
     for name in {place.topic: None for place in wanted}:
-        try:
-            existing = set(client.partitions(name))
-        except KafkaError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            continue
+        existing = set(_existing(client, name))
         found |= ends(client, [p for p in wanted if p in existing])
     return found
+
+
+def _existing(client: Client, topic: str) -> list[TopicPartition]:
+    """Return a topic's partitions, none if it does not exist."""
+    try:
+        return client.partitions(topic)
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return []

@@ -69,6 +69,14 @@ def list_groups(client: Client) -> list[ListedGroup]:
     return [groups[name] for name in sorted(groups)]
 
 
+def type_of(client: Client, group_id: str) -> str:
+    """Return a group's type (KIP-848), "" if there is no such group or the brokers are older."""
+    for listed in list_groups(client):
+        if listed.group_id == group_id:
+            return str(listed.group_type)
+    return ""
+
+
 def describe_group(client: Client, group_id: str) -> Group:
     """Return a group's state and members.
 

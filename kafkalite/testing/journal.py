@@ -12,7 +12,6 @@ from kafkalite.types import ZERO_UUID, TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.messages.fetch import FetchRequest
 from kafkalite.wire.messages.list_offsets import ListOffsetsRequest
-from kafkalite.wire.messages.sync_group import SyncGroupRequest
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
@@ -101,7 +100,10 @@ class Journal:
         elif api is ApiKey.LIST_OFFSETS:
             self._on_list_offsets(message, context)
         elif api is ApiKey.SYNC_GROUP:
-            self._on_sync(message)
+            self._on_sync(message.group_id, message.member_id)
+        elif api is ApiKey.STREAMS_GROUP_HEARTBEAT and message.active_tasks:
+            # Sent when a Streams thread has taken up what it was assigned.
+            self._on_sync(message.group_id, message.member_id)
         for wait in self._waits:
             if wait.predicate():
                 wait.event.set()
@@ -154,8 +156,8 @@ class Journal:
         finally:
             self._waits.remove(wait)
 
-    def _on_sync(self, message: SyncGroupRequest) -> None:
-        self._synced_at[message.group_id, message.member_id] = self._count
+    def _on_sync(self, group_id: str, member_id: str) -> None:
+        self._synced_at[group_id, member_id] = self._count
         if len(self._synced_at) > READERS_MAX:
             del self._synced_at[next(iter(self._synced_at))]
 

@@ -7,15 +7,10 @@ import pytest
 from kafkalite.api.streams_groups import _shown
 from kafkalite.testing import Broker
 from kafkalite.wire.errors import ErrorCode
-from kafkalite.wire.messages.find_coordinator import FIND_COORDINATOR, FindCoordinatorRequest
 from kafkalite.wire.messages.list_groups import LIST_GROUPS, ListGroupsRequest
 from kafkalite.wire.messages.streams_group_describe import (
     STREAMS_GROUP_DESCRIBE,
     StreamsGroupDescribeRequest,
-)
-from kafkalite.wire.messages.streams_group_heartbeat import (
-    STREAMS_GROUP_HEARTBEAT,
-    StreamsGroupHeartbeatRequest,
 )
 from kafkalite.wire.messages.update_features import (
     UPDATE_FEATURES,
@@ -23,6 +18,7 @@ from kafkalite.wire.messages.update_features import (
     UpdateFeaturesRequest,
 )
 from tests.group.streams.harness import Thread, joining, words
+from tests.group.streams.speaking import heartbeat, join
 from tests.group.streams.topologies import COUNTING, message, subtopology
 from tests.raw_client import RawClient
 
@@ -45,37 +41,6 @@ def broker():
 def client(broker):
     with RawClient(broker) as connected:
         yield connected
-
-
-def heartbeat(client, group_id, thread, **fields):
-    request = StreamsGroupHeartbeatRequest(
-        group_id=group_id, member_id=thread.member_id, member_epoch=thread.epoch
-    )
-    for name, value in fields.items():
-        setattr(request, name, value)
-    response = client.ask(STREAMS_GROUP_HEARTBEAT, 0, request)
-    if not response.error_code:
-        thread.epoch = response.member_epoch
-    return response
-
-
-def join(client, group_id, thread, **fields):
-    """Join; until the coordinator has loaded its log it refuses."""
-    deadline = time.monotonic() + 10
-    while True:
-        response = heartbeat(client, group_id, thread, **(joining(thread) | fields))
-        unready = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
-        if response.error_code not in unready or time.monotonic() > deadline:
-            return response
-        time.sleep(0.01)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _coordinated(broker):
-    """Have the internal topic made, by somebody who looks for it."""
-    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["any"])
-    with RawClient(broker) as client:
-        client.ask(FIND_COORDINATOR, 4, request)
 
 
 def describe(client, *group_ids, **fields):

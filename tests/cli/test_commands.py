@@ -11,6 +11,10 @@ from kafkalite.cli import main as main_module
 from kafkalite.cli.main import run
 from kafkalite.client.consumer import Consumer
 from kafkalite.testing import Broker
+from tests.group.streams.harness import Thread
+from tests.group.streams.speaking import heartbeat, join
+from tests.group.streams.topologies import subtopology
+from tests.raw_client import RawClient
 
 
 @pytest.fixture(scope="module")
@@ -328,8 +332,8 @@ class TestGroups:
     def test_lag_is_shown(self, kafkalite):
         kafkalite("consume", "orders", "-g", "g", "-n", "2")
         assert kafkalite("groups", "list") == [
-            "GROUP  STATE  PROTOCOL",
-            "g      Empty  -",
+            "GROUP  STATE  PROTOCOL  TYPE",
+            "g      Empty  -         classic",
         ]
         assert kafkalite("groups", "describe", "g") == [
             "g: Empty, 0 members",
@@ -340,7 +344,7 @@ class TestGroups:
         described = json.loads("".join(kafkalite("groups", "describe", "g", "--json")))
         assert described["offsets"][0]["lag"] == 3
         listed = json.loads("".join(kafkalite("groups", "list", "--json")))
-        assert listed == [{"group": "g", "state": "Empty", "protocol_type": ""}]
+        assert listed == [{"group": "g", "state": "Empty", "protocol_type": "", "type": "classic"}]
 
     def test_offsets_outlive_partitions(self, kafkalite, broker):
         kafkalite("consume", "orders", "-g", "g")
@@ -430,6 +434,65 @@ class TestActiveGroup:
             code=1,
             error="NON_EMPTY_GROUP: group 'g' has members; stop them first",
         )
+
+
+class TestStreamsGroups:
+    @pytest.fixture
+    def client(self, broker):
+        broker.create_topic("in1", partitions=2)
+        broker.produce("in1", b"v", partition=0)
+        with RawClient(broker) as connected:
+            yield connected
+
+    def test_tasks_and_lag_are_shown(self, kafkalite, client):
+        a = Thread("a", topology=(subtopology("0", "in1"),), endpoint=("host", 7))
+        join(client, "app", a)
+        assert kafkalite("groups", "list")[1:] == ["app    Stable  streams   streams"]
+        lines = kafkalite("groups", "describe", "app")
+        assert lines[:4] == [
+            "app: Stable, 1 member, epoch 2, target of epoch 2",
+            "  a at 127.0.0.1, epoch 2: active 0_0 0_1",
+            "SUBTOPOLOGY  READS  WRITES  CHANGELOGS",
+            "0            in1    -       -",
+        ]
+        assert [" ".join(line.split()) for line in lines[4:]] == [
+            "TOPIC PARTITION COMMITTED END LAG TASK CLIENT",
+            "in1 0 - 1 - 0_0 raw",
+            "in1 1 - 0 - 0_1 raw",
+        ]
+        described = json.loads("".join(kafkalite("groups", "describe", "app", "--json")))
+        (member,) = described["members"]
+        assert member["endpoint"] == "host:7"
+        assert member["tasks"] == {"active": ["0_0", "0_1"], "standby": [], "warmup": []}
+        assert described["subtopologies"] == [
+            {"subtopology": "0", "reads": ["in1"], "writes": [], "changelogs": []}
+        ]
+        assert described["offsets"][0]["task"] == "0_0"
+
+    def test_what_a_member_is_to_have_is_shown_until_it_has_it(self, kafkalite, client):
+        for name in "ab":
+            join(client, "app", Thread(name, topology=(subtopology("0", "in1"),)))
+        lines = kafkalite("groups", "describe", "app")
+        assert lines[0].startswith("app: Assigning, 2 members") or "Reconciling" in lines[0]
+        assert lines[2].startswith("  b at 127.0.0.1, epoch ")
+
+    def test_a_group_is_shown_whose_topics_lack_and_deleted_when_it_is_empty(
+        self, kafkalite, client
+    ):
+        a = Thread("a", topology=(subtopology("0", "gone", sinks="r"),))
+        join(client, "app", a)
+        assert kafkalite("groups", "describe", "app") == [
+            "app: NotReady, 1 member, epoch 2, target of epoch 2",
+            "  a at 127.0.0.1, epoch 2: no tasks",
+            "SUBTOPOLOGY  READS  WRITES  CHANGELOGS",
+            "0            gone   r       -",
+        ]
+        in_use = "NON_EMPTY_GROUP: group 'app' has members; stop them first"
+        kafkalite("groups", "delete", "app", code=1, error=in_use)
+        a.epoch = -1
+        heartbeat(client, "app", a)
+        assert kafkalite("groups", "describe", "app")[0].startswith("app: Empty, 0 members")
+        assert kafkalite("groups", "delete", "app") == ["deleted group app"]
 
 
 class TestConfigs:

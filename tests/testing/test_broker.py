@@ -16,6 +16,16 @@ from kafkalite.testing.broker import _api_key, setting_text
 from kafkalite.types import TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.list_offsets import (
+    LIST_OFFSETS,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tests.group.streams.harness import Thread, task_lists
+from tests.group.streams.speaking import heartbeat, join
+from tests.group.streams.topologies import subtopology
+from tests.raw_client import RawClient
 
 
 @pytest.fixture(scope="module")
@@ -293,6 +303,37 @@ class TestWaiting:
                 TimeoutError, match=r"group 'other' (does not exist|has no coordinator)"
             ):
                 broker.wait_stable("other", timeout_s=0.01)
+
+    def test_streams_threads_are_waited_for_until_they_know_where_to_read(self, broker):
+        broker.create_topic("in1", partitions=2)
+        a = Thread("a", topology=(subtopology("0", "in1"),))
+        with RawClient(broker, client_id="me") as client:
+            join(client, "app", a)
+            broker.wait_stable("app")
+            has = {"active_tasks": task_lists("0_0 0_1"), "standby_tasks": [], "warmup_tasks": []}
+            told = (
+                r"no 1 members that read .* group 'app' is Stable in epoch 2; members: me \(0_0 0_1"
+            )
+            with pytest.raises(TimeoutError, match=told):
+                broker.wait_assigned("app", timeout_s=0.01)
+            heartbeat(client, "app", a, **has)
+            with pytest.raises(TimeoutError):
+                broker.wait_assigned("app", timeout_s=0.01)
+            partitions = [ListOffsetsPartition(partition_index=n, timestamp=-1) for n in (0, 1)]
+            topics = [ListOffsetsTopic(name="in1", partitions=partitions)]
+            client.ask(LIST_OFFSETS, 7, ListOffsetsRequest(replica_id=-1, topics=topics))
+            broker.wait_assigned("app")
+            with pytest.raises(TimeoutError):
+                broker.wait_assigned("app", 2, timeout_s=0.01)
+
+    def test_a_streams_group_that_is_not_ready_is_not_stable(self, broker):
+        a = Thread("a", topology=(subtopology("0", "gone"),))
+        with RawClient(broker) as client:
+            join(client, "app", a)
+            with pytest.raises(
+                TimeoutError, match=r"is NotReady in epoch 2; members: raw \(no tasks"
+            ):
+                broker.wait_stable("app", timeout_s=0.01)
 
 
 class TestRequests:
