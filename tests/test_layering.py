@@ -39,6 +39,8 @@ CORES = {
     "security/names", "security/jaas", "security/scram", "security/exchanges", "meta/entities",
     "faults/rules", "faults/answers", "faults/corruption", "faults/partitions",
     "faults/specification",
+    "api/share_session",
+    "share/reset",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""

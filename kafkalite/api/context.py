@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from kafkalite.api.client_metrics import ClientMetrics
     from kafkalite.api.fetch_session import FetchSessions
+    from kafkalite.api.share_session import ShareSessions
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
     from kafkalite.coordinator.runtime import CoordinatorRuntime
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kafkalite.meta.group_configs import GroupConfigs
     from kafkalite.meta.image import BrokerImage
     from kafkalite.meta.runner import MetadataRunner
+    from kafkalite.share.service import ShareService
     from kafkalite.txn.coordinator import TransactionCoordinator
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -39,6 +41,8 @@ class Services:
     put_off: "PutOff"
     """Batches that have to come again before their successors may."""
     fetch_sessions: "FetchSessions"
+    share: "ShareService"
+    share_sessions: "ShareSessions"
     group_configs: "GroupConfigs"
     client_metrics: "ClientMetrics"
     background_topics: "BackgroundTopics"

@@ -1,7 +1,7 @@
 """FindCoordinator (key 10), versions 0-6: which broker to ask about a group or a transactional id.
 
 v1: key type, error message. v3: flexible. v4: several keys (KIP-699). v5: TRANSACTION_ABORTABLE.
-v6: share groups (KIP-932), of which there is no coordinator.
+v6: share partitions (KIP-932), which only brokers ask about.
 """
 
 from enum import IntEnum
@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.coordinator.shard import partition_for
-from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from kafkalite.log.checkpoint import parse_uuid
+from kafkalite.types import (
+    CONSUMER_OFFSETS_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.find_coordinator import (
     FIND_COORDINATOR,
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from kafkalite.meta.image import BrokerImage
 
 FIRST_VERSION_WITH_SEVERAL_KEYS = 4
+FIRST_VERSION_WITH_SHARE = 6
 NO_NODE = -1
 NO_PORT = -1
 
@@ -39,6 +45,7 @@ class KeyType(IntEnum):
 TOPICS = {
     KeyType.GROUP: CONSUMER_OFFSETS_TOPIC,
     KeyType.TRANSACTION: TRANSACTION_STATE_TOPIC,
+    KeyType.SHARE: SHARE_GROUP_STATE_TOPIC,
 }
 
 
@@ -51,8 +58,16 @@ def admit(
     after a tenth of a second then; waiting for it here saves every first test that time.
     """
     topic = TOPICS.get(request.key_type)  # type: ignore[call-overload]
-    if topic is None:
+    is_share = request.key_type == KeyType.SHARE
+    if topic is None or (is_share and context.api_version < FIRST_VERSION_WITH_SHARE):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"no coordinator of type {request.key_type}")
+    if is_share and not context.is_inter_broker:
+        raise KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"share coordinators are not asked for by listener {context.listener}",
+        )
+    if is_share and not any(map(_is_share_key, _keys(request, context))):
+        return _answer(request, topic, context)
     if not context.services.groups.coordinates(topic):
         raise KafkaError(
             ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker does not coordinate transactions"
@@ -96,6 +111,11 @@ def _keys(request: FindCoordinatorRequest, context: RequestContext) -> list[str]
 def _find(key: str, topic: str, context: RequestContext) -> Coordinator:
     if topic == TRANSACTION_STATE_TOPIC and not key:
         return _nowhere(key, KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty"))
+    if topic == SHARE_GROUP_STATE_TOPIC and not _is_share_key(key):
+        return _nowhere(
+            key,
+            KafkaError(ErrorCode.INVALID_REQUEST, f"{key!r} is not group:topic id:partition"),
+        )
     broker = _leader(key, topic, context)
     endpoint = None if broker is None else context.endpoint(broker)
     if broker is None or endpoint is None:
@@ -105,6 +125,16 @@ def _find(key: str, topic: str, context: RequestContext) -> Coordinator:
     return Coordinator(
         key=key, node_id=broker.broker_id, host=host, port=port, error_code=ErrorCode.NONE
     )
+
+
+def _is_share_key(key: str) -> bool:
+    """Whether a key names a share partition; group ids may hold colons."""
+    group_id, topic_id, partition = ("::" + key).rsplit(":", 2)
+    try:
+        parse_uuid(topic_id)
+    except ValueError:
+        return False
+    return bool(group_id.strip(": ")) and partition.isascii() and partition.isdigit()
 
 
 def _leader(key: str, topic: str, context: RequestContext) -> "BrokerImage | None":

@@ -12,7 +12,8 @@ from kafkalite.api.authorized_operations import ON_GROUP
 from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinated import ask_each, ask_group, client_code
 from kafkalite.api.handler import Handler
-from kafkalite.group.admin import DeleteGroup, DescribeGroup
+from kafkalite.api.share_offsets import delete_group
+from kafkalite.group.admin import DescribeGroup
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.delete_groups import (
@@ -83,7 +84,7 @@ def delete(request: DeleteGroupsRequest, context: RequestContext) -> Any:
     """Delete each group, with its offsets, if it has no members."""
     return ask_each(
         dict.fromkeys(request.groups_names),
-        lambda group_id: ask_group(group_id, DeleteGroup(group_id), context),
+        lambda group_id: delete_group(group_id, context),
         _not_deleted,
         lambda results: DeleteGroupsResponse(results=results),
     )

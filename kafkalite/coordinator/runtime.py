@@ -83,6 +83,7 @@ class CoordinatorRuntime:
         *,
         write_timeout_ms: int = DEFAULT_WRITE_TIMEOUT_MS,
         perform: Callable[[object], None] = _ignore,
+        on_disconnect: Callable[[int], None] = _ignore,
     ) -> None:
         """Make a runtime without shards.
 
@@ -92,8 +93,10 @@ class CoordinatorRuntime:
             write_timeout_ms: how long answers wait for the high watermark.
             perform: called with every effect of a shard. It may take note of the effect, and must
                 not ask the runtime: it is called in the midst of things.
+            on_disconnect: called with the id of each connection that ended, after the shards.
         """
         self._perform = perform
+        self._on_disconnect = on_disconnect
         self._kinds = {kind.topic: kind for kind in kinds}
         self._clock = clock
         self._write_timeout_ms = write_timeout_ms
@@ -192,6 +195,7 @@ class CoordinatorRuntime:
             event = kind.event_for_disconnect(connection_id)
             if event is not None:
                 self._tell(topic, event)
+        self._on_disconnect(connection_id)
 
     def on_topics_deleted(self, names: Iterable[str]) -> None:
         """Tell the shards that topics are gone."""

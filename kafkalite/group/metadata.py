@@ -33,6 +33,7 @@ class GroupMetadata:
         self._configs = GroupConfigs(config or BrokerConfig(), lambda: self.image)
         self.newest_topic_version = self.image.version
         self._hashes: dict[str, int] = {}
+        self._configs = GroupConfigs(config or BrokerConfig(), lambda: self.image)
 
     @property
     def version(self) -> int:

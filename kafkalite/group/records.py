@@ -14,7 +14,7 @@ from kafkalite.group.offsets import NO_EXPIRY
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.codec import Codec
 from kafkalite.wire.errors import MalformedMessage
-from kafkalite.wire.stored import consumer_group, streams_group
+from kafkalite.wire.stored import consumer_group, share_group, streams_group
 from kafkalite.wire.stored.group_metadata import GROUP_METADATA_KEY, GROUP_METADATA_VALUE
 from kafkalite.wire.stored.offset_commit import (
     OFFSET_COMMIT_KEY,
@@ -67,6 +67,32 @@ RECORD_TYPES: tuple[RecordType, ...] = (
     RecordType(8, consumer_group.CURRENT_KEY, consumer_group.CURRENT_VALUE),
     RecordType(16, consumer_group.PATTERN_KEY, consumer_group.PATTERN_VALUE),
     # Share groups: 10 to 15.
+    RecordType(
+        10,
+        share_group.SHARE_GROUP_MEMBER_METADATA_KEY,
+        share_group.SHARE_GROUP_MEMBER_METADATA_VALUE,
+    ),
+    RecordType(11, share_group.SHARE_GROUP_METADATA_KEY, share_group.SHARE_GROUP_METADATA_VALUE),
+    RecordType(
+        12,
+        share_group.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY,
+        share_group.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
+    ),
+    RecordType(
+        13,
+        share_group.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY,
+        share_group.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+    ),
+    RecordType(
+        14,
+        share_group.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
+        share_group.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+    ),
+    RecordType(
+        15,
+        share_group.SHARE_GROUP_STATE_PARTITION_METADATA_KEY,
+        share_group.SHARE_GROUP_STATE_PARTITION_METADATA_VALUE,
+    ),
     # Streams groups: 17 and 19 to 23.
     RecordType(17, streams_group.METADATA_KEY, streams_group.METADATA_VALUE),
     RecordType(19, streams_group.MEMBER_KEY, streams_group.MEMBER_VALUE),

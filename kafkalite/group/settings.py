@@ -21,6 +21,8 @@ class GroupSettings:
     offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
     offsets_retention_check_interval_ms: int = 600_000
     streams_group_max_size: int = 2**31 - 1
+    share_group_max_size: int = 200
+    share_initialize_retry_interval_ms: int = 30_000
     evict_on_disconnect: bool = False
     """A dynamic member leaves when its connection closes (profile `test`; never Kafka's way)."""
 
@@ -36,5 +38,7 @@ def group_settings(config: "BrokerConfig") -> GroupSettings:
         offsets_retention_ms=config.int("offsets.retention.minutes") * MINUTE_MS,
         offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
         streams_group_max_size=config.int("group.streams.max.size"),
+        share_group_max_size=config.int("group.share.max.size"),
+        share_initialize_retry_interval_ms=config.int("group.share.initialize.retry.interval.ms"),
         evict_on_disconnect=config.bool("kafkalite.group.evict.on.disconnect"),
     )

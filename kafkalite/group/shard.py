@@ -40,6 +40,7 @@ from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.offsets import OffsetStore
 from kafkalite.group.records import GroupRecordCodec
 from kafkalite.group.settings import GroupSettings
+from kafkalite.group.share.part import SHARE, states_of_deleted_topics
 from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.group.streams.part import STREAMS
 from kafkalite.group.subscribers import Subscribers
@@ -51,7 +52,7 @@ from kafkalite.wire.messages.offset_delete import OffsetDeleteRequest
 from kafkalite.wire.messages.offset_fetch import OffsetFetchRequestTopic, OffsetFetchRequestTopics
 from kafkalite.wire.stored.offset_commit import OffsetCommitKey
 
-PARTS: tuple[Part, ...] = (CLASSIC, STREAMS)
+PARTS: tuple[Part, ...] = (CLASSIC, STREAMS, SHARE)
 """What is done for groups of each kind."""
 
 
@@ -232,6 +233,7 @@ class GroupShard:
     def _delete_topics(self, event: TopicsDeleted, ticket: Ticket, now: Now) -> Result:
         del now
         records = self.offsets.tombstones_for_topics(event.topics)
+        records += states_of_deleted_topics(self, self.groups.values())
         return Result(records, ((ticket, None),), atomic=False)
 
     def _topics_changed(self, event: TopicsChanged, ticket: Ticket, now: Now) -> Result:

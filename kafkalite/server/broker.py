@@ -294,6 +294,7 @@ class Broker:
         nursery.start_soon(services.background_topics.run)
         await nursery.start(services.groups.run)
         await nursery.start(services.transactions.run)
+        await nursery.start(services.share.run)
         if cluster is not None:
             await nursery.start(cluster.isr_keeper.run)
             await nursery.start(cluster.fetchers.run)

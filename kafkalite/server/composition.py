@@ -4,16 +4,20 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafkalite.api.client_metrics import ClientMetrics
 from kafkalite.api.context import Services
 from kafkalite.api.fetch_session import FetchSessions
+from kafkalite.api.share_acknowledge import end_sessions
+from kafkalite.api.share_session import ShareSessions
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.settings import group_settings
 from kafkalite.group.shard import GroupShards
+from kafkalite.group.share.states import InitializeStates
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.housekeeping import HousekeepingSettings
@@ -21,6 +25,10 @@ from kafkalite.log.put_off import PutOff
 from kafkalite.meta.background_topics import BackgroundTopics
 from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.local import METADATA_FILE, LocalStore
+from kafkalite.share.events import PruneLog
+from kafkalite.share.service import ShareService
+from kafkalite.share.settings import share_coordinator_settings
+from kafkalite.share.shard import ShareStateShards
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import transaction_settings
 from kafkalite.txn.shard import TransactionShards
@@ -133,21 +141,29 @@ def services(
     cluster: ClusterParts | None,
 ) -> Services:
     """Make the coordinators, and put together what handlers may know."""
+    share_sessions = ShareSessions(max_sessions=config.int("group.share.max.share.sessions"))
 
-    def leader_of(topic_partition: "TopicPartition") -> int | None:
-        state = metadata.image.partition(*topic_partition)
-        return None if state is None or state.leader < 0 else state.leader
+    def perform(effect: object) -> None:
+        if isinstance(effect, PruneLog | InitializeStates):
+            share.perform(effect)
+        else:
+            transactions.perform(effect)
 
     group_metadata = GroupMetadata(metadata.image, config)
     groups = CoordinatorRuntime(
         [
             GroupShards(group_settings(config), group_metadata),
             TransactionShards(transaction_settings(config)),
+            ShareStateShards(share_coordinator_settings(config), partial(_has_partition, metadata)),
         ],
         clock,
         write_timeout_ms=config.int("offsets.commit.timeout.ms"),
-        perform=lambda effect: transactions.perform(effect),
+        perform=perform,
+        on_disconnect=lambda connection_id: end_sessions(
+            connection_id, share_sessions, share.partitions
+        ),
     )
+    peers = None if cluster is None else cluster.peers
     put_off = PutOff()
     transactions = TransactionCoordinator(
         groups,
@@ -156,10 +172,12 @@ def services(
         find_partition=replicas.find,
         exists=lambda tp: metadata.image.partition(*tp) is not None,
         broker_id=config.node_id,
-        leader_of=leader_of,
-        peers=None if cluster is None else cluster.peers,
+        leader_of=partial(_leader_of, metadata),
+        peers=peers,
         request_timeout_ms=config.int("request.timeout.ms"),
     )
+    group_configs = GroupConfigs(config, lambda: metadata.image)
+    share = _share_service(config, clock, groups, group_configs, metadata, replicas, peers)
     return Services(
         config=config,
         clock=clock,
@@ -174,11 +192,45 @@ def services(
             max_sessions=config.int("max.incremental.fetch.session.cache.slots"),
             first_id=entropy.randrange(1, 2**31),
         ),
-        group_configs=GroupConfigs(config, lambda: metadata.image),
         client_metrics=ClientMetrics(telemetry_max_bytes=config.int("telemetry.max.bytes")),
         background_topics=BackgroundTopics(metadata, clock),
+        group_configs=group_configs,
+        share=share,
+        share_sessions=share_sessions,
         fetch_max_bytes=config.int("fetch.max.bytes"),
     )
+
+
+def _share_service(
+    config: "BrokerConfig",
+    clock: "Clock",
+    groups: CoordinatorRuntime,
+    group_configs: GroupConfigs,
+    metadata: "MetadataRunner",
+    replicas: ReplicaManager,
+    peers: "PeerClients | None",
+) -> ShareService:
+    return ShareService(
+        groups,
+        clock,
+        group_configs,
+        find_partition=replicas.find,
+        ensure_topic=metadata.ensure_topic,
+        broker_id=config.node_id,
+        leader_of=partial(_leader_of, metadata),
+        peers=peers,
+        request_timeout_ms=config.int("request.timeout.ms"),
+    )
+
+
+def _leader_of(metadata: "MetadataRunner", topic_partition: "TopicPartition") -> int | None:
+    state = metadata.image.partition(*topic_partition)
+    return None if state is None or state.leader < 0 else state.leader
+
+
+def _has_partition(metadata: "MetadataRunner", topic_id: UUID, index: int) -> bool:
+    topic = metadata.image.topic_by_id(topic_id)
+    return topic is not None and index < len(topic.partitions)
 
 
 def housekeeping_settings(config: "BrokerConfig") -> HousekeepingSettings:

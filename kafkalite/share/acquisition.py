@@ -131,7 +131,7 @@ def _limits(
     share: SharePartition, wish: Wish, fetch_offset: int, last_offset: int
 ) -> tuple[int, int]:
     """Return how many records may be acquired, and up to which offset (inclusive)."""
-    free = share.settings().max_record_locks - share.in_flight_count
+    free = share.settings().share_partition_max_record_locks - share.in_flight_count
     limit = min(wish.max_records, free)
     if limit <= 0 and fetch_offset <= share.end_offset:
         # Full: what came back may be delivered all the same, and nothing new.
@@ -168,9 +168,9 @@ class _Acquisition:
         self.limit = limit
         self.last_offset = last_offset
         self.base_offset = log_batches[0].base_offset
-        self.lock_end_ms = now_ms + settings.record_lock_duration_ms
-        self.delivery_count_limit = settings.delivery_count_limit
-        self.throttled_from = throttled_from(settings.delivery_count_limit)
+        self.lock_end_ms = now_ms + settings.share_record_lock_duration_ms
+        self.delivery_count_limit = settings.share_delivery_count_limit
+        self.throttled_from = throttled_from(settings.share_delivery_count_limit)
         self.ranges: list[AcquiredRange] = []
         self.count = 0
         self._is_over = False

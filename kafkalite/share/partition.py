@@ -142,7 +142,7 @@ class SharePartition:
         """Whether a fetch makes sense now: there are not too many in flight, or some came back."""
         if self.next_fetch_offset() != self.end_offset + 1:
             return True
-        return self.in_flight_count < self.settings().max_record_locks
+        return self.in_flight_count < self.settings().share_partition_max_record_locks
 
     # --- Members --------------------------------------------------------------------------------
 
@@ -402,16 +402,16 @@ class SharePartition:
 
     def _renewed(self, now_ms: int) -> int:
         settings = self.settings()
-        if not settings.renew_enabled:
+        if not settings.share_renew_acknowledge_enable:
             raise _invalid("Renewing acquisition locks is not enabled for the group.")
-        return now_ms + settings.record_lock_duration_ms
+        return now_ms + settings.share_record_lock_duration_ms
 
     def _change(
         self, batch: InFlightBatch, whole: InFlightState, acknowledge_type: int, write: Write
     ) -> None:
         is_gone = batch.last_offset < self.start_offset
         new_state = RecordState.ARCHIVED if is_gone else STATE_AFTER[acknowledge_type]
-        whole.start_change(new_state, self.settings().delivery_count_limit)
+        whole.start_change(new_state, self.settings().share_delivery_count_limit)
         write.changes.append(whole)
         write.batches.append(_stored(batch.first_offset, batch.last_offset, whole))
         if whole.state.is_terminal:
@@ -422,7 +422,7 @@ class SharePartition:
     ) -> None:
         is_gone = offset < self.start_offset
         new_state = RecordState.ARCHIVED if is_gone else STATE_AFTER[acknowledge_type]
-        state.start_change(new_state, self.settings().delivery_count_limit)
+        state.start_change(new_state, self.settings().share_delivery_count_limit)
         write.changes.append(state)
         write.batches.append(_stored(offset, offset, state))
         if state.state.is_terminal and not is_gone:
@@ -465,7 +465,7 @@ class SharePartition:
         is_gone = last < self.start_offset
         state.give_back(
             RecordState.ARCHIVED if is_gone else RecordState.AVAILABLE,
-            self.settings().delivery_count_limit,
+            self.settings().share_delivery_count_limit,
         )
         write.batches.append(_stored(first, last, state))
         if state.state.is_terminal:

@@ -1,7 +1,7 @@
 """What share coordinators and share partitions need of the settings, as plain values."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
@@ -32,15 +32,25 @@ def share_coordinator_settings(config: "BrokerConfig") -> ShareCoordinatorSettin
     )
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class SharePartitionSettings:
-    """Of the share partitions of one group, as they are in force now; defaults are Kafka's."""
+class SharePartitionSettings(Protocol):
+    """Of the share partitions of one group, as they are in force now (`meta.group_configs`)."""
 
-    record_lock_duration_ms: int = 30_000
-    """share.record.lock.duration.ms, group.share.record.lock.duration.ms"""
-    delivery_count_limit: int = 5
-    """share.delivery.count.limit, group.share.delivery.count.limit"""
-    max_record_locks: int = 2_000
-    """share.partition.max.record.locks, group.share.partition.max.record.locks"""
-    renew_enabled: bool = True
-    """share.renew.acknowledge.enable"""
+    @property
+    def share_record_lock_duration_ms(self) -> int:
+        """How long a member keeps what it has acquired."""
+        ...
+
+    @property
+    def share_delivery_count_limit(self) -> int:
+        """How often a record is delivered at most."""
+        ...
+
+    @property
+    def share_partition_max_record_locks(self) -> int:
+        """Offsets in flight beyond which nothing new is acquired."""
+        ...
+
+    @property
+    def share_renew_acknowledge_enable(self) -> bool:
+        """Whether locks may be renewed."""
+        ...

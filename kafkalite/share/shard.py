@@ -358,6 +358,11 @@ class ShareStateShards:
         """Return what a shard is told of deleted topics (rule 422)."""
         return ForgetTopics(frozenset(topics))
 
+    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
+        """Return None: only whether a partition is there matters, and that is asked."""
+        del topics
+        return None
+
 
 def _check_key(key: SharePartitionKey) -> None:
     if key.topic_id == ZERO_UUID:

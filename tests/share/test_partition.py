@@ -1,6 +1,7 @@
 """What becomes of records in flight (rules 395-397, 399-404)."""
 
 import random
+from dataclasses import dataclass
 
 import pytest
 
@@ -15,7 +16,6 @@ from kafkalite.share.acquisition import (
 )
 from kafkalite.share.batches import RecordState, StateBatch
 from kafkalite.share.partition import SharePartition
-from kafkalite.share.settings import SharePartitionSettings
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 A, K, R = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
@@ -26,11 +26,19 @@ LOCK_MS = 30_000
 BATCHES_OF_5 = [LogBatch(base, base + 4) for base in range(0, 1000, 5)]
 
 
+@dataclass
+class Settings:
+    share_record_lock_duration_ms: int = LOCK_MS
+    share_delivery_count_limit: int = 5
+    share_partition_max_record_locks: int = 2_000
+    share_renew_acknowledge_enable: bool = True
+
+
 class Setup:
     """A share partition over a log, and writes that succeed at once unless they are held."""
 
     def __init__(self, log=BATCHES_OF_5, *, start=0, batches=(), end=20, **settings):
-        self.settings = SharePartitionSettings(**settings)
+        self.settings = Settings(**settings)
         self.share = SharePartition(lambda: self.settings)
         self.share.load(2, start, batches)
         self.log = log
@@ -221,7 +229,7 @@ class TestAcquire:
         assert setup.share.delivery_complete_count == 12
 
     def test_not_more_than_the_limit_are_in_flight(self):
-        setup = Setup(end=1000, max_record_locks=100)
+        setup = Setup(end=1000, share_partition_max_record_locks=100)
         assert setup.fetch(count=98) == [(0, 99, 1)]
         assert not setup.share.may_acquire()
         setup.acknowledge((50, 59, RELEASE))
@@ -404,7 +412,7 @@ class TestAcknowledge:
     @pytest.mark.parametrize(("limit", "state"), [(5, "AVAILABLE"), (2, "ARCHIVED")])
     def test_lock_that_ended_meanwhile_is_not_restored(self, limit, state):
         """Rule 403."""
-        setup = Setup(delivery_count_limit=limit)
+        setup = Setup(share_delivery_count_limit=limit)
         setup.fetch()
         setup.acknowledge((0, 19, RELEASE))
         setup.fetch()
@@ -416,7 +424,7 @@ class TestAcknowledge:
         assert states <= {state}
 
     def test_released_for_the_last_time_is_archived(self):
-        setup = Setup(delivery_count_limit=2)
+        setup = Setup(share_delivery_count_limit=2)
         setup.fetch()
         setup.acknowledge((0, 19, RELEASE))
         setup.fetch(count=500)
@@ -478,21 +486,21 @@ class TestLocks:
         )
 
     def test_renewing_may_be_forbidden(self):
-        setup = Setup(renew_enabled=False)
+        setup = Setup(share_renew_acknowledge_enable=False)
         setup.fetch()
         assert setup.code((0, 19, RENEW)) is ErrorCode.INVALID_RECORD_STATE
         assert setup.code((0, 4, RENEW)) is ErrorCode.INVALID_RECORD_STATE
 
     def test_new_duration_holds_for_the_next_lock(self, setup):
         setup.fetch(count=5)
-        setup.settings = SharePartitionSettings(record_lock_duration_ms=15_000)
+        setup.settings = Settings(share_record_lock_duration_ms=15_000)
         setup.fetch(count=5)
         setup.advance(15_000)
         assert setup.states()[4][0] == "ACQUIRED"
         assert setup.states()[5][0] == "AVAILABLE"
 
     def test_last_delivery_that_ends_is_archived_and_passed(self):
-        setup = Setup(delivery_count_limit=2, end=5)
+        setup = Setup(share_delivery_count_limit=2, end=5)
         setup.fetch()
         setup.advance(LOCK_MS)
         for _ in range(8):
@@ -591,7 +599,9 @@ def test_whatever_happens_nothing_finished_comes_again_and_everything_ends(seed)
         log.append(LogBatch(base, base + size - 1))
         base += size + (rng.randint(0, 3) if rng.random() < 0.1 else 0)
     end = log[-1].last_offset + 1
-    setup = Setup(log=log, end=end, delivery_count_limit=4, max_record_locks=40)
+    setup = Setup(
+        log=log, end=end, share_delivery_count_limit=4, share_partition_max_record_locks=40
+    )
     held = {}
     finished = set()
     setup.holds = True

@@ -29,6 +29,7 @@ from kafkalite.api.client_metrics import ClientMetrics
 from kafkalite.api.context import RequestContext, Services
 from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.api.handler import Pending
+from kafkalite.api.share_session import ShareSessions
 from kafkalite.config import load_config
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.group.metadata import GroupMetadata
@@ -182,6 +183,8 @@ class InProcessBroker:
             client_metrics=ClientMetrics(telemetry_max_bytes=1 << 20),
             group_configs=GroupConfigs(broker_config, lambda: self.metadata.image),
             background_topics=SimpleNamespace(),
+            share=SimpleNamespace(),
+            share_sessions=ShareSessions(max_sessions=10),
             fetch_max_bytes=1 << 20,
         )
         self.context = RequestContext(
