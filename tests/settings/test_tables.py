@@ -136,7 +136,7 @@ def test_settings_say_rightly_whether_the_broker_acts_on_them() -> None:
     attributes = set(re.findall(r"\.([a-z0-9_]+)\b", code))
     of_groups = {name for name in GROUP if name.replace(".", "_") in attributes}
     assert sorted(of_groups) == sorted(name for name in GROUP if not GROUP[name].inert)
-    defaults |= {GROUP_SYNONYMS[name] for name in of_groups}
+    defaults |= {GROUP_SYNONYMS[name] for name in of_groups if name in GROUP_SYNONYMS}
     defaults |= {bound for name in of_groups for bound in GROUP_BOUNDS.get(name, ())} & set(BROKER)
     acted_on = (named | defaults) & set(BROKER)
     inert = {name for name, setting in BROKER.items() if setting.inert}
