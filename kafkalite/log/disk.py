@@ -11,8 +11,9 @@ import fcntl
 import mmap
 import os
 import resource
+import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 import trio
 
@@ -78,8 +79,66 @@ class File(Protocol):
         ...
 
 
+class Holder(Protocol):
+    """What holds a file open that it can open again."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+class OpenFiles:
+    """Who holds files open: so many and no more, the oldest lets go first (rule 253).
+
+    Not the one that was idle longest: to know that, each append would have to be noted, and to open
+    a file again takes some ten microseconds.
+
+    Attributes:
+        limit: may be changed; it holds from the next file on.
+    """
+
+    def __init__(self, limit: int = 2**31) -> None:
+        self.limit = limit
+        self._holders: dict[Holder, None] = {}
+        # Compaction opens files in its thread. The lock is free again when others let go.
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._holders)
+
+    def opened(self, holder: Holder) -> None:
+        """Note that somebody opened a file, and let others go if there are too many."""
+        with self._lock:
+            self._holders[holder] = None
+            excess = len(self._holders) - self.limit
+            oldest = [each for each, _ in zip(self._holders, range(excess), strict=False)]
+        for each in oldest:
+            if each is not holder:
+                each.close()
+
+    def closed(self, holder: Holder) -> None:
+        """Note that somebody let go."""
+        with self._lock:
+            self._holders.pop(holder, None)
+
+    def give_back(self) -> bool:
+        """Let half of them go; False if there are none."""
+        with self._lock:
+            count = (len(self._holders) + 1) // 2
+            oldest = [each for each, _ in zip(self._holders, range(count), strict=False)]
+        for each in oldest:
+            each.close()
+        return bool(oldest)
+
+
 class Disk(Protocol):
-    """The directories and files of one broker."""
+    """The directories and files of one broker.
+
+    Attributes:
+        open_files: who holds files of logs open.
+    """
+
+    open_files: OpenFiles
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and appending; `create` makes an empty file where there is none."""
@@ -194,6 +253,30 @@ def _boot_id_of_macos() -> str:
     return buffer.value.decode("ascii", "replace")
 
 
+def open_files_limit() -> int:
+    """Return how many descriptors this process may have."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+RESERVED_MAX: Final = 128
+
+OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
+"""Errors of a process, or a machine, that has no descriptor left."""
+
+LOW_LIMIT: Final = 1_024
+"""With fewer files an operator is told."""
+
+
+def reserved_files(limit: int) -> int:
+    """Return how many descriptors are kept from clients, for files that are open for a moment."""
+    return min(RESERVED_MAX, limit // 4)
+
+
+def files_for_logs(limit: int) -> int:
+    """Return how many files logs may hold open; the others are for clients and other brokers."""
+    return max((limit - reserved_files(limit)) // 2, 1)
+
+
 class OsFile:
     """A file of the operating system.
 
@@ -283,17 +366,27 @@ class OsDisk:
 
     def __init__(self, *, syncs: bool = True) -> None:
         self.syncs = syncs
+        self.open_files = OpenFiles()
         self._stalls = 0
         self._stall_ns_max = 0
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
         """Open for reading and appending; `create` makes an empty file where there is none."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return OsFile(self, os.open(path, flags, 0o644))
+        return OsFile(self, self._open(path, flags))
+
+    def _open(self, path: str, flags: int) -> int:
+        """Return a descriptor; where there is none left, logs give theirs back."""
+        try:
+            return os.open(path, flags, 0o644)
+        except OSError as error:
+            if error.errno not in OUT_OF_FILES or not self.open_files.give_back():
+                raise
+            return os.open(path, flags, 0o644)
 
     def read(self, path: str) -> bytes:
         """Return the whole content."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = self._open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             size = os.fstat(descriptor).st_size
             return os.read(descriptor, size) if size else b""
@@ -302,7 +395,7 @@ class OsDisk:
 
     def map(self, path: str) -> MappedBytes:
         """Return the whole content, mapped (an empty file cannot be)."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = self._open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if os.fstat(descriptor).st_size == 0:
                 return b""
@@ -313,7 +406,7 @@ class OsDisk:
     def replace(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         """Give `path` this content all at once (Kafka's own way: `<path>.tmp`, then a rename)."""
         temporary = path + ".tmp"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        descriptor = self._open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
         try:
             remaining = memoryview(data)
             while remaining:
@@ -386,7 +479,7 @@ class OsDisk:
         if not self.syncs:
             return
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = self._open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return
         try:

@@ -161,15 +161,17 @@ class Segment:
         file = self._file
         if file is None:
             file = self._file = self._disk.open(self.path(LOG_SUFFIX))
+            self._disk.open_files.opened(self)
         return file
 
     def create(self) -> None:
         """Make the files. The indexes are made too: Kafka takes a missing one for damage."""
-        self._file = self._disk.open(self.path(LOG_SUFFIX), create=True)
+        file = self._file = self._disk.open(self.path(LOG_SUFFIX), create=True)
+        self._disk.open_files.opened(self)
         for kind in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._disk.open(self.path(kind), create=True).close()
-        if self._file.size:  # left by a creation that a crash interrupted
-            self._file.truncate(0)
+        if file.size:  # left by a creation that a crash interrupted
+            file.truncate(0)
 
     # --- Appending -------------------------------------------------------------------------------
 
@@ -569,9 +571,11 @@ class Segment:
 
     def remove(self) -> None:
         """Remove the files; for worker threads. Regions being sent stay readable."""
+        self._disk.open_files.closed(self)
         for kind in SEGMENT_SUFFIXES:
             self._disk.remove(self.path(kind))
 
     def close(self) -> None:
         """Let go of the log file. It is closed when the last region that is sent lets go too."""
         self._file = None
+        self._disk.open_files.closed(self)

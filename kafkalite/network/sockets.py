@@ -5,6 +5,9 @@ something in memory in its place. Pieces of files are sent with `FileRegion.read
 socket to send them from.
 """
 
+import errno
+import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -14,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
+from kafkalite.log.disk import open_files_limit, reserved_files
+from kafkalite.network.complaints import Complaints
 from kafkalite.network.poller import HAS_EPOLL, Poller, Woken
 from kafkalite.network.transport import SocketTransport, Transport
 
@@ -25,6 +30,14 @@ if TYPE_CHECKING:
 
 MakeContext = Callable[[], "ssl.SSLContext"]
 """Gives what OpenSSL needs for a new connection, of the certificates of the moment."""
+
+logger = logging.getLogger("kafkalite.server")
+
+CAPACITY_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+"""What `accept` fails with where there is room for no more sockets."""
+
+ACCEPT_PAUSE_S = 0.1
+"""Pause after such an error; connections wait in the backlog meanwhile."""
 
 FREE_PORT_TRIALS = 20
 """A port that is free on one address is rarely taken on another."""
@@ -176,22 +189,54 @@ class TcpAcceptor:
         self._listeners = listeners
         self._wrap = wrap
         self._poller = poller
+        self._complaints = Complaints(logger)
         self.port: int = listeners[0].socket.getsockname()[1]
 
     async def run(
         self, serve: Serve, *, task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Call `serve` in a task of its own for each connection, until cancelled; then close."""
-        poller = self._poller
-        accept = partial(_accept, serve, self._wrap)
         try:
             async with trio.open_nursery() as nursery:
-                if poller is not None:
-                    nursery.start_soon(poller.run)
-                await trio.serve_listeners(accept, self._listeners, task_status=task_status)
+                if self._poller is not None:
+                    nursery.start_soon(self._poller.run)
+                for listener in self._listeners:
+                    nursery.start_soon(self._accept_all, listener, serve, nursery)
+                task_status.started()
+                await trio.sleep_forever()
         finally:
-            if poller is not None:
-                poller.close()
+            self.close()
+
+    async def _accept_all(
+        self, listener: trio.SocketListener, serve: Serve, nursery: trio.Nursery
+    ) -> None:
+        """Accept until cancelled, whatever there is no room for at the moment (rule 253).
+
+        The tasks of connections are cancelled with the listener's.
+        """
+        while True:
+            try:
+                stream = await listener.accept()
+            except OSError as error:
+                if error.errno not in CAPACITY_ERRORS:
+                    raise
+                self._complaints.warning(
+                    "connections to port %d wait: %s", self.port, os.strerror(error.errno)
+                )
+                await trio.sleep(ACCEPT_PAUSE_S)
+                continue
+            sock = _taken_over(stream)
+            limit = open_files_limit()
+            if sock.fileno() >= limit - reserved_files(limit):
+                self._complaints.warning(
+                    "refusing a connection to port %d: this process may have %d files open "
+                    "(ulimit -n), and the last of them are kept for logs",
+                    self.port,
+                    limit,
+                )
+                sock.close()
+                continue
+            nursery.start_soon(_accept, serve, self._wrap, sock)
 
     def close(self) -> None:
         """Stop listening; not needed after `run`."""
@@ -236,8 +281,7 @@ async def _connect_tls(
     return transport
 
 
-async def _accept(serve: Serve, wrap: Wrap, stream: trio.SocketStream) -> None:
-    sock = _taken_over(stream)
+async def _accept(serve: Serve, wrap: Wrap, sock: socket.socket) -> None:
     try:
         transport = wrap(sock)
     except OSError:  # gone before it was looked at

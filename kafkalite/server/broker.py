@@ -19,7 +19,14 @@ from kafkalite.clock import Clock, SystemClock
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.checkpoint import format_uuid
 from kafkalite.log.directories import METADATA_PROPERTY
-from kafkalite.log.disk import SLOW_APPEND_MS, OsDisk, allow_many_open_files
+from kafkalite.log.disk import (
+    LOW_LIMIT,
+    SLOW_APPEND_MS,
+    OsDisk,
+    allow_many_open_files,
+    files_for_logs,
+    reserved_files,
+)
 from kafkalite.log.manager import LogManager
 from kafkalite.meta.changes import (
     ConfigsChanged,
@@ -139,13 +146,25 @@ class Broker:
             LogDirectoryError, MetadataStoreError, BindError: the broker cannot start, or was
                 declared dead and replaced; each message is one line for the operator.
         """
-        allow_many_open_files()
+        self._limit_open_files(allow_many_open_files())
         if self.data_dirs:
             await self._run(task_status)
             return
         with tempfile.TemporaryDirectory(prefix="kafkalite-") as directory:
             self.data_dirs = (directory,)
             await self._run(task_status)
+
+    def _limit_open_files(self, limit: int) -> None:
+        """Divide the process's descriptors among logs and clients, and tell how many there are."""
+        self._disk.open_files.limit = files_for_logs(limit)
+        logger.log(
+            logging.WARNING if limit < LOW_LIMIT else logging.INFO,
+            "this process may have %d files open (ulimit -n): logs hold up to %d of them, clients "
+            "are accepted up to %d",
+            limit,
+            self._disk.open_files.limit,
+            limit - reserved_files(limit),
+        )
 
     async def _run(self, task_status: "trio.TaskStatus[Broker]") -> None:
         config, clock = self.config, self._clock

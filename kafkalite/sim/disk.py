@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple
 
 import trio
 
-from kafkalite.log.disk import Bytes, DirectoryEntry, TornFile
+from kafkalite.log.disk import Bytes, DirectoryEntry, OpenFiles, TornFile
 
 _Result = TypeVar("_Result")
 _Arguments = TypeVarTuple("_Arguments")
@@ -149,6 +149,7 @@ class SimDisk:
         self.faults: list[list[Any]] = []
         self.locked: set[str] = set()
         self.reads = self.bytes_read = self.syncs = self.open_count = 0
+        self.open_files = OpenFiles()
         self.now_ms = 0
         self.boots = 0
         self.thread_delay: Callable[[], float] | None = None

@@ -1,7 +1,6 @@
 """Real sockets behind the interface that simulations have another form of."""
 
 import socket
-from types import SimpleNamespace
 
 import pytest
 import trio
@@ -53,7 +52,7 @@ async def test_nobody_answers_where_nobody_listens():
 async def test_client_that_is_gone_before_it_is_looked_at_is_no_trouble():
     """Not connected at all: it has no peer, as one whose peer has reset it."""
     served = []
-    await _accept(served.append, SocketTransport, SimpleNamespace(socket=trio.socket.socket()))
+    await _accept(served.append, SocketTransport, socket.socket())
     assert served == []
 
 

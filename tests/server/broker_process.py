@@ -21,10 +21,14 @@ def free_port():
 class BrokerProcess:
     """`kafkalite serve`, which may be killed and started again on the same port and data."""
 
-    def __init__(self, data_dir, *, port=None, file_size_max=None, **settings):
+    def __init__(
+        self, data_dir, *, port=None, file_size_max=None, open_files_max=None, log=None, **settings
+    ):
         self.port = port or free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.file_size_max = file_size_max
+        self.open_files_max = open_files_max
+        self.log = log
         self._data_dir = data_dir
         self._settings = settings
         self._process = None
@@ -38,24 +42,29 @@ class BrokerProcess:
 
     def start(self):
         """Start, and return when clients can connect."""
-        limit = self.file_size_max
+        limits = {
+            resource.RLIMIT_FSIZE: self.file_size_max,
+            resource.RLIMIT_NOFILE: self.open_files_max,
+        }
 
         def limit_files():
-            if limit is not None:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            for what, limit in limits.items():
+                if limit is not None:
+                    resource.setrlimit(what, (limit, limit))
 
         command = [sys.executable, "-m", "kafkalite", "serve", "--listen", self.bootstrap]
         command += ["--data-dir", str(self._data_dir)]
         for name, value in self._settings.items():
             command += ["--set", f"{name.replace('_', '.')}={value}"]
-        self._process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            preexec_fn=limit_files,
-            env={**os.environ, "PYTHONFAULTHANDLER": "1"},
-        )
+        with open(self.log or os.devnull, "ab") as errors:
+            self._process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                preexec_fn=limit_files,
+                env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+            )
         line = self._process.stdout.readline()
         assert line.startswith(READY), f"the broker said {line!r}"
 
