@@ -208,7 +208,9 @@ class _Heartbeat:
             if configured is None or metadata_hash != group.metadata_hash:
                 configured = configure_topology(topology, self._partition_count)
                 group.configure(configured)
-            group.soft.checked_epoch = group.group_epoch
+            if metadata_hash == group.metadata_hash:
+                # Otherwise it is for the record of the next epoch to say that they were looked at.
+                group.soft.checked_epoch = group.group_epoch
         return metadata_hash, configured
 
     def _partition_count(self, topic: str) -> int | None:

@@ -380,6 +380,15 @@ class TestTopics:
         refusal = harness.refusal(a, **fields, warmup_tasks=[])
         assert (refusal.code, refusal.message) == (ErrorCode.INVALID_REQUEST, message)
 
+    def test_topics_are_looked_at_again_after_a_heartbeat_that_was_refused(self):
+        harness, a = simple("a", count=2)
+        harness.join(a)
+        harness.grow("in1", 3)
+        wrong = {"active_tasks": task_lists("7_0"), "standby_tasks": [], "warmup_tasks": []}
+        assert harness.refusal(a, **wrong).code is ErrorCode.INVALID_REQUEST
+        harness.beat(a)
+        assert (a.active, a.epoch) == ("0_0 0_1 0_2", 3)
+
     # testStreamsPartitionMetadataRefreshedAgainAfterWriteFailure
     def test_topics_are_looked_at_again_when_the_log_refused_what_came_of_it(self):
         harness, a = simple("a", count=2)
