@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4
+from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, run_tool
 from compat_tests.conftest import skip_or_fail
 from compat_tests.streams.brokers import restartable_broker
 from compat_tests.streams.clusters import Role, restartable_cluster
@@ -16,6 +16,7 @@ from compat_tests.streams.source import Feeder, create_topics, read_lines
 from compat_tests.toolchains import MissingToolchain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 #: In one worker of pytest-xdist: each is a Java machine and a broker for half a minute.
@@ -104,3 +105,57 @@ def test_output_is_exact_though_leader_and_coordinators_are_killed(
             assert not failures, failures
     except MissingToolchain as missing:
         skip_or_fail(str(missing))
+
+
+def test_the_tool_for_streams_groups_does_all_it_can(tmp_path: Path) -> None:
+    """`kafka-streams-groups` looks at an application at work, and at one that has ended."""
+    try:
+        with restartable_broker(tmp_path) as broker:
+            create_topics(broker.bootstrap, "lines", partitions=3)
+            feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
+            feeder.start()
+            run = Run(
+                version=KAFKA_4, protocol="streams", broker=broker, folder=tmp_path, source="lines"
+            )
+
+            def tool(*arguments: str) -> str:
+                where = ("--bootstrap-server", broker.bootstrap)
+                done = run_tool(KAFKA_4, "kafka-streams-groups", *where, *arguments)
+                return str(done.stdout)
+
+            group = ("--group", run.id)
+            with run, run.tail() as tail:
+                run.start()
+                tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                _look_at_work(tool, run.id, group)
+                feeder.stop()
+                run.applications[0].stop()
+            _end(tool, run.id, group)
+    except MissingToolchain as missing:
+        skip_or_fail(str(missing))
+
+
+def _look_at_work(tool: Callable[..., str], name: str, group: tuple[str, str]) -> None:
+    assert tool("--list").split() == [name]
+    assert tool("--list", "--state", "stable").split() == ["GROUP", "STATE", name, "Stable"]
+    state = tool("--describe", *group, "--state", "--verbose").split()
+    assert state[-4] == "Stable"
+    assert state[-3] == state[-2]
+    assert state[-1] == "2"
+    members = tool("--describe", *group, "--members", "--verbose")
+    for tasks in ("0:[0,2]; 1:[1];", "0:[1]; 1:[0,2];"):
+        assert f"ACTIVE: {tasks} TARGET-ACTIVE: {tasks}" in members
+    offsets = tool("--describe", *group, "--offsets")
+    assert sum("-repartition" in line for line in offsets.splitlines()) == 3
+    assert sum(" lines " in line for line in offsets.splitlines()) == 3
+    assert "is not EMPTY" in tool("--delete", *group)
+
+
+def _end(tool: Callable[..., str], name: str, group: tuple[str, str]) -> None:
+    assert "Empty" in tool("--describe", *group, "--state")
+    what = ("--to-earliest", "--all-input-topics", "--delete-all-internal-topics")
+    rows = [row.split() for row in tool("--reset-offsets", *group, *what, "--execute").splitlines()]
+    assert sorted(rows[-3:]) == [[name, "lines", str(number), "0"] for number in range(3)]
+    assert tool("--delete-offsets", *group, "--all-input-topics").count("Successful") == 3
+    assert "was successful" in tool("--delete", *group)
+    assert tool("--list").split() == []
