@@ -191,6 +191,7 @@ class Pair:
             thread.active = words(answer.active_tasks)
             thread.standby = words(answer.standby_tasks)
         if any(status.status_code == 3 for status in answer.status):
+            self.internal = dict.fromkeys(self.internal, self.topics[f"{self.name}-in"])
             for side in self.sides:
                 side.wait_topics(self.internal)
         return answer
@@ -455,8 +456,10 @@ def shown_description(answer):
 
 
 def _topic(t):
-    configs = sorted((c.key, c.value) for c in t.topic_configs)
-    return t.name, t.partitions, t.replication_factor, configs
+    """All but the count of partitions: Apache's coordinator tells of those that it has decided only
+    when it has written something afterwards.
+    """
+    return t.name, t.replication_factor, sorted((c.key, c.value) for c in t.topic_configs)
 
 
 def _described_member(m):
