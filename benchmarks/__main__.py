@@ -10,7 +10,7 @@ from collections.abc import Callable
 import click
 from tqdm import tqdm
 
-from benchmarks import machine, memory, startup, throughput, transactions
+from benchmarks import machine, memory, startup, throughput, transactions, turns
 from benchmarks.result import Result
 
 BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "producer": throughput.producer,
     "requests": throughput.requests_one_in_flight,
     "transactions": transactions.transactions,
+    "turns": turns.longest_turns,
 }
 
 

@@ -45,7 +45,8 @@ TARGET_MS = 20
 ASKED_S = 60
 
 Address = tuple[str, int]
-Load = Callable[[], bytes]
+Load = Callable[[str], bytes]
+"""Makes a frame; its topics are named after a tag."""
 
 
 def create(count: int, partitions: int, *, prefix: str) -> bytes:
@@ -127,54 +128,62 @@ def produce(batch: bytes | bytearray) -> bytes:
 
 
 LOADS: dict[str, Load] = {
-    "CreateTopics, 1 x 1,000 partitions": lambda: create(1, 1_000, prefix="many"),
-    "CreateTopics, 1,000 x 1": lambda: create(1_000, 1, prefix="few"),
-    "CreateTopics, 10,000 x 1,000": lambda: create(10_000, 1_000, prefix="far-too-many"),
-    "Metadata, all topics": all_metadata,
-    "Metadata, 50,000 unknown names": lambda: metadata(50_000, auto_create=False),
-    "Metadata, 100,000 to be created": lambda: metadata(100_000, auto_create=True),
-    "Fetch, 200,000 partitions": lambda: fetch(200_000),
-    "OffsetCommit, 200,000 partitions": lambda: commit(200_000),
-    "ApiVersions, 500,000 tags": lambda: tags(500_000),
-    "Produce, 100,000 records in a batch": lambda: small_records(100_000),
-    "Produce, 5 kB that become 200 MB": lambda: bomb(200_000_000),
-    "DeleteTopics, 1 x 1,000 partitions": lambda: delete(1, prefix="many"),
-    "DeleteTopics, 1,000 x 1": lambda: delete(1_000, prefix="few"),
+    "CreateTopics, 1 x 1,000 partitions": lambda tag: create(1, 1_000, prefix=f"wide{tag}"),
+    "CreateTopics, 1,000 x 1": lambda tag: create(1_000, 1, prefix=f"few{tag}"),
+    "CreateTopics, 10,000 x 1,000": lambda tag: create(10_000, 1_000, prefix=f"too-many{tag}"),
+    "Metadata, all topics": lambda tag: all_metadata(),
+    "Metadata, 50,000 unknown names": lambda tag: metadata(50_000, auto_create=False),
+    "Metadata, 100,000 to be created": lambda tag: metadata(100_000, auto_create=True),
+    "Fetch, 200,000 partitions": lambda tag: fetch(200_000),
+    "OffsetCommit, 200,000 partitions": lambda tag: commit(200_000),
+    "ApiVersions, 500,000 tags": lambda tag: tags(500_000),
+    "Produce, 100,000 records in a batch": lambda tag: small_records(100_000),
+    "Produce, 5 kB that become 200 MB": lambda tag: bomb(200_000_000),
+    "DeleteTopics, 1 x 1,000 partitions": lambda tag: delete(1, prefix=f"wide{tag}"),
+    "DeleteTopics, 1,000 x 1": lambda tag: delete(1_000, prefix=f"few{tag}"),
 }
-"""In this order: the first make the topics that others ask for."""
+"""Frames by name, in this order: the last delete what the first have made under the same tag."""
 
 
 def longest_turns() -> list[Result]:
     """The longest wait of a bystander under each load."""
+    results = []
     with running("--set", "log.cleanup.policy=compact") as broker:
-        return [
-            Result(
-                what=f"longest wait beside: {name}",
-                value=wait_ms,
-                unit="ms",
-                target=TARGET_MS,
-                note=f"answered in {answer_ms:,.0f} ms",
+        prepare(broker.address)
+        for name in LOADS:
+            wait_ms, answer_ms = wait_beside(broker.address, name, tag="")
+            results.append(
+                Result(
+                    what=f"longest wait beside: {name}",
+                    value=wait_ms,
+                    unit="ms",
+                    target=TARGET_MS,
+                    note=f"answered in {answer_ms:,.0f} ms",
+                )
             )
-            for name, wait_ms, answer_ms in waits_beside(broker.address)
-        ]
+    return results
 
 
-def waits_beside(address: Address) -> Iterator[tuple[str, float, float]]:
-    """Yield (load, longest wait of a bystander, time until the load was answered), in ms."""
+def prepare(address: Address) -> None:
+    """Make the topics and the coordinator that loads ask for, unless they are there."""
     for frame in (
         create(1, 1, prefix="compacted"),
+        create(1, 1_000, prefix="many"),
         frame_of(FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g")),
     ):
         ask(address, frame)
     time.sleep(3)  # the coordinator loads
-    for name, load in LOADS.items():
-        frame = load()
-        with bystander(address) as longest_ms:
-            began = time.perf_counter()
-            ask(address, frame)
-            took = time.perf_counter() - began
-            time.sleep(0.5)  # what goes on after the answer
-        yield name, longest_ms[0], took * 1000
+
+
+def wait_beside(address: Address, name: str, *, tag: str) -> tuple[float, float]:
+    """Return (longest wait of a bystander, time until the load was answered), in ms."""
+    frame = LOADS[name](tag)
+    with bystander(address) as longest_ms:
+        began = time.perf_counter()
+        ask(address, frame)
+        took = time.perf_counter() - began
+        time.sleep(0.5)  # what goes on after the answer
+    return longest_ms[0], took * 1000
 
 
 def ask(address: Address, frame: bytes) -> None:

@@ -15,6 +15,7 @@ from benchmarks.compare.clusters import ApacheCluster, KafkaliteCluster
 from benchmarks.compare.measure import Case, Outcome, run_case, summary
 from benchmarks.compare.rows.choices import choices
 from benchmarks.compare.rows.consumers import consumers, together
+from benchmarks.compare.rows.fairness import fairness
 from benchmarks.compare.rows.latency import latency
 from benchmarks.compare.rows.limits import limits
 from benchmarks.compare.rows.producers import producers
@@ -33,6 +34,7 @@ ROWS: dict[str, tuple[str, Callable[[float], list[Case]]]] = {
     "scale": ("8", scale),
     "stored": ("8", stored_sizes),
     "choices": ("10", choices),
+    "fairness": ("12", fairness),
 }
 CLUSTER_ROWS: dict[str, tuple[str, Callable[[float], list[Case]]]] = {
     "replicated": ("4", replicated),

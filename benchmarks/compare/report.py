@@ -19,6 +19,7 @@ ROW_TITLES = {
     "9": "Start and memory",
     "10": "What the choices of the design are worth",
     "11": "Three brokers: faults and catching up",
+    "12": "The longest wait beside one client that asks for very much",
 }
 PLOTS = {
     "1": ("throughput", "producers.svg"),

@@ -1,6 +1,6 @@
 """What a handler is: a synchronous function of a request, plus an optional wait."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -124,6 +124,22 @@ class RelayedAnswer:
     data: bytes | memoryview
 
 
+@dataclass(slots=True)
+class EncodedAnswer:
+    """A response that was encoded already, with its size and header in front."""
+
+    chunks: list[Any]
+
+
+def _whole(request: Any) -> Iterable[Any]:
+    return (request,)
+
+
+def _only(responses: list[Any]) -> Any:
+    (response,) = responses
+    return response
+
+
 def _never(request: object) -> bool:
     del request
     return False
@@ -142,6 +158,9 @@ class Handler:
         forwarded: only the controller answers; other brokers hand the request on to it (KIP-590).
         is_own: tells of a `forwarded` request that it is for the broker that was asked.
         between_brokers: only brokers ask this, and only on the listener that is theirs.
+        parts: smaller requests that a very large one may be taken for, one after another, with
+            turns for others in between (decision 0062).
+        join: makes one response of those to the parts.
     """
 
     api: "Api[Any, Any]"
@@ -150,3 +169,5 @@ class Handler:
     forwarded: bool = False
     is_own: "Callable[[Any], bool]" = _never
     between_brokers: bool = False
+    parts: Callable[[Any], Iterable[Any]] = _whole
+    join: Callable[[list[Any]], Any] = _only

@@ -5,14 +5,16 @@ replicas. v6: LISTENER_NOT_FOUND. v7: leader epochs. v8: authorized operations (
 v9: flexible. v10: topic IDs (KIP-516). v12: topics named by ID. v13: top-level error (KIP-1102).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kafkalite.api.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.parts import by_topic, joined
 from kafkalite.api.reachable import Endpoints, endpoints_for, leader_for, offline_replicas
+from kafkalite.meta.controller import PARTITIONS_AT_ONCE_MAX
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.metadata import (
@@ -218,4 +220,13 @@ def _partition(
     )
 
 
-HANDLERS = (Handler(METADATA, admit, refuse),)
+def _parts(request: MetadataRequest) -> Iterator[MetadataRequest]:
+    """Yield requests for some topics each; too many to be created at once are not (rule 250)."""
+    is_too_many = len(request.topics or ()) > PARTITIONS_AT_ONCE_MAX
+    for part in by_topic(request):
+        if is_too_many:
+            part.allow_auto_topic_creation = False
+        yield part
+
+
+HANDLERS = (Handler(METADATA, admit, refuse, parts=_parts, join=joined),)

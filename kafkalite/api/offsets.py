@@ -22,6 +22,7 @@ from kafkalite.api.coordinated import (
     respond,
 )
 from kafkalite.api.handler import Handler
+from kafkalite.api.parts import by_partition, joined
 from kafkalite.group.commit import CommitOffsets
 from kafkalite.group.shard import FetchOffsets
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -328,7 +329,7 @@ def refuse_delete(
 
 
 HANDLERS = (
-    Handler(OFFSET_COMMIT, commit, refuse_commit),
+    Handler(OFFSET_COMMIT, commit, refuse_commit, parts=by_partition, join=joined),
     Handler(OFFSET_FETCH, fetch, refuse_fetch),
     Handler(OFFSET_DELETE, delete, refuse_delete),
 )

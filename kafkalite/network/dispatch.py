@@ -8,8 +8,16 @@ from functools import partial
 from typing import Any, cast
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import CloseConnection, Handler, NoResponse, Pending, RelayedAnswer
+from kafkalite.api.handler import (
+    CloseConnection,
+    EncodedAnswer,
+    Handler,
+    NoResponse,
+    Pending,
+    RelayedAnswer,
+)
 from kafkalite.network.complaints import Complaints
+from kafkalite.network.large import LARGE_MIN_BYTES, serve
 from kafkalite.network.transport import Chunk
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
@@ -109,25 +117,53 @@ class Dispatcher:
                 )
             # KIP-511: answered in version 0, whose body needs no decoding (rule 5).
             return self._too_new(handler, header, context)
+        if len(frame) >= LARGE_MIN_BYTES and api.key is not ApiKey.PRODUCE:
+            return self._admit_large(
+                Exchange(handler, header, None, None), frame, position, context
+            )
         try:
             request = api.decode_request(header.api_version, frame, position)
         except MalformedMessage as error:
             raise MalformedMessage(f"{api.key.name} v{header.api_version}: {error}") from None
         exchange = Exchange(handler, header, request, None)
         try:
-            if self.interceptor is not None:
-                handle = partial(self._handle, handler, frame, context)
-                exchange.result = self.interceptor(exchange, len(frame), context, handle)
-            elif handler.forwarded or handler.between_brokers:
-                exchange.result = self._admit_special(handler, request, frame, context)
-            else:
+            if self.interceptor is None and not (handler.forwarded or handler.between_brokers):
                 exchange.result = handler.admit(request, context)
+            else:
+                exchange.result = self._serve(exchange, frame, context)
         except (CloseConnection, AssertionError):
             raise
         except Exception as error:
             exchange.result = self.refuse(exchange, error, context)
         if self.observer is not None:
             self.observer(exchange, len(frame), context)
+        return exchange
+
+    def _serve(self, exchange: Exchange, frame: memoryview, context: RequestContext) -> Any:
+        handler = exchange.handler
+        if self.interceptor is not None:
+            handle = partial(self._handle, handler, frame, context)
+            return self.interceptor(exchange, len(frame), context, handle)
+        if handler.forwarded or handler.between_brokers:
+            return self._admit_special(handler, exchange.request, frame, context)
+        return handler.admit(exchange.request, context)
+
+    def _admit_large(
+        self, exchange: Exchange, frame: memoryview, position: int, context: RequestContext
+    ) -> Exchange:
+        handler, header = exchange.handler, exchange.header
+
+        def admit(request: Any) -> Any:
+            part = Exchange(handler, header, request, None)
+            result = self._serve(part, frame, context)
+            if self.observer is not None:
+                self.observer(part, len(frame), context)
+            return result
+
+        def refuse(request: Any, error: Exception) -> Any:
+            return self.refuse(Exchange(handler, header, request, None), error, context)
+
+        exchange.result = Pending(partial(serve, exchange, frame, position, admit, refuse))
         return exchange
 
     def find(self, key: int) -> Handler | None:
@@ -160,6 +196,8 @@ class Dispatcher:
         """
         if isinstance(exchange.result, NoResponse):
             return []
+        if isinstance(exchange.result, EncodedAnswer):
+            return cast("list[Chunk]", exchange.result.chunks)
         if isinstance(exchange.result, RelayedAnswer):
             data = exchange.result.data
             return [len(data).to_bytes(SIZE_PREFIX_BYTES, "big"), data]

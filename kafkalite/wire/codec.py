@@ -1,7 +1,8 @@
 """A message that can be decoded and encoded, its code being made when a version is first used."""
 
 import struct
-from typing import Generic
+from collections.abc import Generator
+from typing import Generic, cast
 
 from kafkalite.wire.decoding import Decode, lower_decode
 from kafkalite.wire.encoding import Encode, lower_encode
@@ -30,6 +31,8 @@ class Codec(Message[AnyStructure], Generic[AnyStructure]):
         super().__init__(record, versions=versions, flexible_from=flexible_from)
         self._decoders: dict[int, Decode] = {}
         self._encoders: dict[int, Encode] = {}
+        self._step_decoders: dict[int, Decode] = {}
+        self._step_encoders: dict[int, Encode] = {}
 
     def decode(self, version: int, buffer: Buffer, position: int = 0) -> AnyStructure:
         """Return the message that starts at `position`; what follows it is ignored, as by Kafka.
@@ -62,6 +65,31 @@ class Codec(Message[AnyStructure], Generic[AnyStructure]):
         if encode is None:
             encode = self._encoders[version] = lower_encode(self.at(version))
         return encode(message)
+
+    def decode_in_steps(
+        self, version: int, buffer: Buffer, position: int = 0
+    ) -> Generator[None, None, AnyStructure]:
+        """Return the steps of `decode`; their value is the message. Raises as it does."""
+        decode = self._step_decoders.get(version)
+        if decode is None:
+            decode = self._step_decoders[version] = lower_decode(self.at(version), in_steps=True)
+        try:
+            message: AnyStructure = yield from decode(buffer, position)
+        except (struct.error, IndexError) as error:
+            name = self.record.__name__
+            raise MalformedMessage(f"{name} v{version} is cut short: {error}") from None
+        return message
+
+    def encode_in_steps(
+        self, version: int, message: AnyStructure
+    ) -> Generator[None, None, list[Chunk]]:
+        """Return the steps of `encode`; their value are the chunks. Raises as it does."""
+        encode = self._step_encoders.get(version)
+        if encode is None:
+            encode = self._step_encoders[version] = lower_encode(self.at(version), in_steps=True)
+        steps = cast("Generator[None, None, list[Chunk]]", encode(message))
+        chunks = yield from steps
+        return chunks
 
     def decode_versioned(self, buffer: Buffer, position: int = 0) -> tuple[int, AnyStructure]:
         """Return (version, message) of a stored key or value: an int16 version comes first."""

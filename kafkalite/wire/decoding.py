@@ -10,6 +10,7 @@ from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.lowering import CACHED_COUNT_MAX, SourceWriter, has_records
 from kafkalite.wire.primitives import (
     STRING_SIZE_MAX,
+    TAGS_MAX,
     ArrayLeaf,
     NullableStruct,
     RecordsLeaf,
@@ -31,13 +32,22 @@ ELEMENTS_MAX: Final = 2**20
 of objects; with it, what a request can hold stays within about 300 MiB."""
 
 
-def lower_decode(message: Struct) -> Decode:
+STEP_ELEMENTS: Final = 512
+"""Elements between two steps of a decoder that goes in steps."""
+
+
+def lower_decode(message: Struct, *, in_steps: bool = False) -> Decode:
     """Return decode(buffer, position) -> message.
 
     It raises MalformedMessage, struct.error or IndexError on bad input, and ignores bytes after
     the message as Kafka does.
+
+    Args:
+        message: to be decoded.
+        in_steps: decode is to be a generator, whose value is the message: others may have their
+            turn at each `yield`.
     """
-    writer = _DecodeWriter()
+    writer = _DecodeWriter(in_steps=in_steps)
     # Slices of bytes are cheaper than slices of a memoryview; but records must not be copied.
     if has_records(message):
         writer.line(1, "if type(b) is not memoryview: b = memoryview(b)")
@@ -45,6 +55,9 @@ def lower_decode(message: Struct) -> Decode:
         writer.line(1, "if type(b) is not bytes: b = bytes(b)")
     writer.line(1, "end = len(b)")
     writer.line(1, f"left = {ELEMENTS_MAX}")
+    if in_steps:
+        writer.line(1, "mark = left")
+        writer.line(1, "yield")
     writer.structure(message, 1, "x")
     writer.line(1, "return x")
     return writer.function("decode", "b, p", message.record.__name__)
@@ -53,8 +66,9 @@ def lower_decode(message: Struct) -> Decode:
 class _DecodeWriter(SourceWriter):
     """Writes reads from buffer `b` at position `p`, of which `end` is the size."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_steps: bool = False) -> None:
         super().__init__()
+        self.in_steps = in_steps
         self.after_run: list[str] = []
         self.namespace.update(
             new=object.__new__,
@@ -195,6 +209,9 @@ class _DecodeWriter(SourceWriter):
             self.leaf(leaf.element, indent + 1, element, label)
             self.flush(indent + 1)
         self.line(indent + 1, f"{elements}.append({element})")
+        if self.in_steps:
+            self.line(indent + 1, f"if left < mark or not len({elements}) & {STEP_ELEMENTS - 1}:")
+            self.line(indent + 2, f"mark = left - {STEP_ELEMENTS}; yield")
 
     def tags(self, tags: TaggedFields, record: type[Structure], indent: int, target: str) -> None:
         """Read the tag section; only a structure that knows tags gets a function for it."""
@@ -206,6 +223,8 @@ class _DecodeWriter(SourceWriter):
             return
         body = _DecodeWriter()
         body.line(1, "if n > 127: n, p = rest_of_varint(b, p, n)")
+        body.line(1, "if n > tags_max: too_many_tags(n)")
+        body.namespace.update(tags_max=TAGS_MAX, too_many_tags=_refuse_tags)
         body.line(1, f"left = {ELEMENTS_MAX}")
         body.line(1, "for _ in range(n):")
         body.line(2, "tag, p, tag_end = read_tag(b, p, end)")
@@ -242,6 +261,10 @@ def _refuse_tag(label: str, excess: int) -> NoReturn:
     raise MalformedMessage(f"{label}: ends {excess:+} bytes from the end of its tag")
 
 
+def _refuse_tags(count: int) -> NoReturn:
+    raise MalformedMessage(f"a section of {count} tags; {TAGS_MAX} are allowed")
+
+
 def _read_tag(buffer: Any, position: int, end: int) -> tuple[int, int, int]:
     """Return (tag, first byte of its value, end of its value)."""
     tag, position = read_unsigned_varint(buffer, position)
@@ -255,6 +278,8 @@ def _skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
     """Return the position after a tag section of which no tag is known (rule 13)."""
     if count > 127:
         count, position = rest_of_varint(buffer, position, count)
+    if count > TAGS_MAX:
+        _refuse_tags(count)
     for _ in range(count):
         _, _, position = _read_tag(buffer, position, end)
     return position

@@ -29,12 +29,25 @@ _NULL_STRUCT: Final = {-1: b"\xff", 0: b"\0"}
 _VARINTS: Final = [unsigned_varint(value) for value in range(128)]
 
 
-def lower_encode(message: Struct) -> Encode:
-    """Return encode(message) -> chunks, in which only big or foreign records stand alone."""
-    writer = _EncodeWriter()
+STEP_ELEMENTS: Final = 512
+"""Elements between two steps of an encoder that goes in steps."""
+
+
+def lower_encode(message: Struct, *, in_steps: bool = False) -> Encode:
+    """Return encode(message) -> chunks, in which only big or foreign records stand alone.
+
+    Args:
+        message: to be encoded.
+        in_steps: encode is to be a generator, whose value are the chunks: others may have their
+            turn at each `yield`.
+    """
+    writer = _EncodeWriter(in_steps=in_steps)
     separate = has_records(message)
     writer.line(1, "out = []")
     writer.line(1, "w = out.append")
+    if in_steps:
+        writer.line(1, "step = 0")
+        writer.line(1, "yield")
     if separate:
         writer.line(1, "chunks = []")
     writer.structure(message, 1, "x")
@@ -67,8 +80,9 @@ class _Packers(dict[int, Callable[..., bytes]]):
 class _EncodeWriter(SourceWriter):
     """Writes appends, by `w`, to the list `out` of byte strings."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_steps: bool = False) -> None:
         super().__init__()
+        self.in_steps = in_steps
         self.namespace.update(
             join=b"".join,
             varint=unsigned_varint,
@@ -179,6 +193,9 @@ class _EncodeWriter(SourceWriter):
         else:
             self.leaf(leaf.element, indent + 1, element)
         self.flush(indent + 1)
+        if self.in_steps:
+            self.line(indent + 1, "step += 1")
+            self.line(indent + 1, f"if not step & {STEP_ELEMENTS - 1}: yield")
 
     def numbers(self, leaf: ArrayLeaf, fmt: str, indent: int, source: str) -> None:
         """Write an array of numbers and its count in one call."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.wire.api import FLEXIBLE_FROM, ApiKey
 from kafkalite.wire.errors import MalformedMessage
-from kafkalite.wire.primitives import read_unsigned_varint
+from kafkalite.wire.primitives import TAGS_MAX, read_unsigned_varint
 
 if TYPE_CHECKING:
     from kafkalite.wire.api import Api
@@ -78,6 +78,8 @@ def decode_request_header(buffer: "Buffer") -> tuple[RequestHeader, int]:
 def _skip_tags(buffer: "Buffer", position: int) -> int:
     """Return the position after a tag section; no header tag is known (rule 13)."""
     count, position = read_unsigned_varint(buffer, position)
+    if count > TAGS_MAX:
+        raise MalformedMessage(f"{count} tags in a header; {TAGS_MAX} are allowed")
     for _ in range(count):
         _, position = read_unsigned_varint(buffer, position)
         size, position = read_unsigned_varint(buffer, position)

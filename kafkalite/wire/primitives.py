@@ -47,6 +47,10 @@ Buffer = bytes | bytearray | memoryview
 STRING_SIZE_MAX: Final = 2**15 - 1
 """Bytes of a string: what int16 can say, and by Kafka's rule compact ones are no longer either."""
 
+TAGS_MAX = 1_000
+"""Tags of one section (rule 254). Nobody sends more than three; a hundred megabytes of empty ones
+would keep everybody waiting for seconds."""
+
 VARINT_BYTES_MAX = 5
 """Kafka's varint carries 32 bits (KIP-482)."""
 

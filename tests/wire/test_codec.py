@@ -9,9 +9,11 @@ from construct import ConstructError
 
 from kafkalite.wire.codec import Codec
 from kafkalite.wire.errors import MalformedMessage
+from kafkalite.wire.header import decode_request_header, encode_request_header
+from kafkalite.wire.messages.api_versions import API_VERSIONS
 from kafkalite.wire.messages.fetch import FETCH, FetchRequest
-from kafkalite.wire.messages.metadata import METADATA
-from kafkalite.wire.primitives import Int16, Int32
+from kafkalite.wire.messages.metadata import METADATA, MetadataRequest
+from kafkalite.wire.primitives import TAGS_MAX, Int16, Int32, unsigned_varint
 from kafkalite.wire.schema import String, from_container, since, structure, to_container
 from tests.wire.samples import CODECS, name_of, sample
 
@@ -162,3 +164,42 @@ def test_stored_values_of_no_known_version_are_refused(raw):
 
 def test_unused_modifiers_do_not_matter():
     assert structure("Plain", "a" / since(0, Int16)).FIELDS[0].first == 0
+
+
+@pytest.mark.parametrize("case", CODECS, ids=name_of)
+def test_steps_come_to_the_same(case):
+    """Decision 0062."""
+    _, codec, version = case
+    message = sample(codec, version)
+    chunks = codec.encode(version, message)
+    assert b"".join(map(bytes, last_of(codec.encode_in_steps(version, message)))) == b"".join(
+        map(bytes, chunks)
+    )
+    data = memoryview(bytearray().join(map(bytes, chunks)))
+    assert last_of(codec.decode_in_steps(version, data)) == codec.decode(version, data)
+
+
+def test_what_is_cut_short_is_refused_in_steps_too():
+    message = METADATA.request
+    data = b"".join(map(bytes, message.encode(9, MetadataRequest(topics=[]))))
+    with pytest.raises(MalformedMessage, match="cut short"):
+        last_of(message.decode_in_steps(9, data[:-2]))
+
+
+def last_of(steps):
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return done.value
+
+
+def test_more_tags_than_anybody_sends_are_refused():
+    """Rule 254."""
+    head = encode_request_header(API_VERSIONS, 3, correlation_id=1, client_id="c")
+    assert decode_request_header(head)
+    many = unsigned_varint(TAGS_MAX + 1) + b"\7\0" * (TAGS_MAX + 1)
+    with pytest.raises(MalformedMessage, match="1001 tags"):
+        decode_request_header(head[:-1] + many)
+    with pytest.raises(MalformedMessage, match="1001 tags"):
+        API_VERSIONS.decode_request(3, b"\1\1" + many)
