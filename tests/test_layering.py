@@ -57,6 +57,7 @@ ONLY_IMPORTERS = {
     "construct": {"wire"},
     "pyspark": {"pipeline"},
     "threading": THREADED,
+    "re2": {"group/consumer/patterns"},
     "xxhash": {"group/topic_hash"},
 }
 

@@ -57,6 +57,7 @@ def join(request: JoinGroupRequest, context: RequestContext) -> Any:
         client_host=f"/{context.peer_address[0]}",  # as Java prints an address
         random_id="" if request.member_id else str(uuid4()),
         connection_id=context.connection_id,
+        principal=context.principal,
     )
     version = context.api_version
     answer = ask_group(request.group_id, event, context)

@@ -111,7 +111,7 @@ def _split_commit(
             code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(_refused_commit(topic, code))
             continue
-        topic.name = found.name
+        topic.name, topic.topic_id = found.name, found.topic_id
         count = len(found.partitions)
         if all(0 <= partition.partition_index < count for partition in topic.partitions):
             known.append(topic)
@@ -194,7 +194,9 @@ def _fetch_group(
     group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
 ) -> Any:
     if context.api_version < FIRST_VERSION_WITH_TOPIC_IDS:
-        event = FetchOffsets(group.group_id, group.topics, require_stable)
+        event = FetchOffsets(
+            group.group_id, group.topics, require_stable, group.member_id, group.member_epoch
+        )
         return ask_group(group.group_id, event, context)
     return _fetch_group_by_ids(group, require_stable, context)
 
@@ -224,7 +226,7 @@ def _fetch_group_by_ids(
         answer.topics = [t for t in answer.topics if t.name in image.topics] + unknown
         return answer
 
-    event = FetchOffsets(group.group_id, known, require_stable)
+    event = FetchOffsets(group.group_id, known, require_stable, group.member_id, group.member_epoch)
     return converted(ask_group(group.group_id, event, context), convert)
 
 

@@ -5,7 +5,9 @@ be compared with Kafka's one to one.
 """
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TypeVar
+from uuid import UUID
 
 HASH_MAP_CAPACITY = 16
 """Buckets of a HashMap that was made without a capacity."""
@@ -13,6 +15,7 @@ HASH_MAP_CAPACITY = 16
 Key = TypeVar("Key")
 
 
+@lru_cache(maxsize=16_384)
 def string_hash(text: str) -> int:
     """Return Java's String.hashCode, as an unsigned number of 32 bits."""
     code = 0
@@ -20,6 +23,12 @@ def string_hash(text: str) -> int:
     for position in range(0, len(units), 2):
         code = (31 * code + units[position] + (units[position + 1] << 8)) & 0xFFFFFFFF
     return code
+
+
+def uuid_hash(topic_id: UUID) -> int:
+    """Return the hashCode of Kafka's Uuid, as an unsigned number of 32 bits."""
+    mixed = (topic_id.int >> 64) ^ (topic_id.int & 0xFFFF_FFFF_FFFF_FFFF)
+    return (mixed >> 32) ^ (mixed & 0xFFFFFFFF)
 
 
 def hash_map_order(
@@ -47,3 +56,22 @@ def hash_map_order(
 
     ordered.sort(key=bucket)
     return ordered
+
+
+def copied_set_order(keys: Iterable[Key], hash_code: Callable[[Key], int]) -> list[Key]:
+    """Return keys in the order of `new HashSet<>(collection)`, which is made large enough."""
+    found = list(keys)
+    capacity = max(int(len(found) / 0.75) + 1, HASH_MAP_CAPACITY)
+    return hash_map_order(found, hash_code, capacity=capacity)
+
+
+def copied_numbers(numbers: Iterable[int]) -> tuple[int, ...]:
+    """Return numbers that are not negative in the order of `new HashSet<>(collection)`."""
+    found = sorted(numbers)
+    if not found or found[-1] < HASH_MAP_CAPACITY:
+        return tuple(found)  # each in the bucket of its own number
+    return tuple(copied_set_order(found, _int_hash))
+
+
+def _int_hash(number: int) -> int:
+    return number

@@ -39,6 +39,11 @@ class Committer:
     api_version: int
     in_transaction: bool = False
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether he does not say which member he is."""
+        return self.epoch == -1 and not self.member_id and self.group_instance_id is None
+
 
 def _any_partition(name: str, topic_id: UUID, index: int) -> None:
     """Refuse no partition."""

@@ -6,8 +6,10 @@ After Kafka's OffsetMetadataManager. All of it is hard state: the store changes 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from uuid import UUID
 
 from kafkalite.coordinator.shard import NO_PRODUCER_ID, StoredRecord
+from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.offset_fetch import (
     OffsetFetchRequestTopic,
@@ -34,6 +36,8 @@ class CommittedOffset:
     """When a client's own retention ends (OffsetCommit v2-4); -1: the broker's retention holds."""
     record_offset: int
     """Place of its record in `__consumer_offsets`: of two commits the later one counts."""
+    topic_id: UUID = ZERO_UUID
+    """The topic that it was committed for; zero where the record does not say."""
 
 
 PartitionOffsets = dict[int, CommittedOffset]
@@ -66,6 +70,7 @@ class OffsetStore:
             value.commit_timestamp,
             value.expire_timestamp,
             record.offset,
+            value.topic_id,
         )
         if record.producer_id == NO_PRODUCER_ID:
             self._put(key.group, key.topic, key.partition, committed)
@@ -124,21 +129,24 @@ class OffsetStore:
     ) -> OffsetFetchResponseGroup:
         """Answer OffsetFetch for one group; topics None means all that it has (rule 150)."""
         if topics is None:
-            wanted = [(name, list(offsets)) for name, offsets in self.topics(group_id).items()]
+            wanted = [
+                (name, ZERO_UUID, list(offsets)) for name, offsets in self.topics(group_id).items()
+            ]
         else:
-            wanted = [(topic.name, topic.partition_indexes) for topic in topics]
+            wanted = [(topic.name, _topic_id(topic), topic.partition_indexes) for topic in topics]
         unstable = require_stable and group_id in self._open_transactions
         by_topic = self.topics(group_id)
         answer = OffsetFetchResponseGroup(group_id=group_id)
-        for name, indexes in wanted:
+        for name, topic_id, indexes in wanted:
             offsets = by_topic.get(name, {})
             answer.topics.append(
                 OffsetFetchResponseTopics(
                     name=name,
+                    topic_id=topic_id,
                     partitions=[
                         _unstable_partition(index)
                         if unstable and self.is_pending(group_id, name, index)
-                        else _fetched_partition(index, offsets.get(index))
+                        else _fetched_partition(index, offsets.get(index), topic_id)
                         for index in indexes
                     ],
                 )
@@ -213,10 +221,20 @@ def tombstone(group_id: str, topic: str, partition: int) -> StoredRecord:
     return StoredRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
 
 
+def _topic_id(topic: OffsetFetchRequestTopic | OffsetFetchRequestTopics) -> UUID:
+    return topic.topic_id if isinstance(topic, OffsetFetchRequestTopics) else ZERO_UUID
+
+
 def _fetched_partition(
-    index: int, committed: CommittedOffset | None
+    index: int, committed: CommittedOffset | None, topic_id: UUID
 ) -> OffsetFetchResponsePartitions:
-    if committed is None:
+    # Who asks by id wants nothing of a topic that had the name before.
+    is_another = (
+        committed is not None
+        and committed.topic_id != topic_id
+        and ZERO_UUID not in (committed.topic_id, topic_id)
+    )
+    if committed is None or is_another:
         return OffsetFetchResponsePartitions(
             partition_index=index, committed_offset=NO_OFFSET, metadata=""
         )

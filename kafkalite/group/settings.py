@@ -20,6 +20,11 @@ class GroupSettings:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
     offsets_retention_check_interval_ms: int = 600_000
+    consumer_group_max_size: int = 2**31 - 1
+    consumer_group_assignors: tuple[str, ...] = ("uniform", "range")
+    """Names that members may ask for; the first is used where nobody asks."""
+    consumer_group_migration_policy: str = "bidirectional"
+    consumer_group_regex_refresh_interval_ms: int = 600_000
     streams_group_max_size: int = 2**31 - 1
     share_group_max_size: int = 200
     share_initialize_retry_interval_ms: int = 30_000
@@ -37,6 +42,12 @@ def group_settings(config: "BrokerConfig") -> GroupSettings:
         offset_metadata_max_bytes=config.int("offset.metadata.max.bytes"),
         offsets_retention_ms=config.int("offsets.retention.minutes") * MINUTE_MS,
         offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
+        consumer_group_max_size=config.int("group.consumer.max.size"),
+        consumer_group_assignors=tuple(config.list("group.consumer.assignors")),
+        consumer_group_migration_policy=config.str("group.consumer.migration.policy").lower(),
+        consumer_group_regex_refresh_interval_ms=config.int(
+            "group.consumer.regex.refresh.interval.ms"
+        ),
         streams_group_max_size=config.int("group.streams.max.size"),
         share_group_max_size=config.int("group.share.max.size"),
         share_initialize_retry_interval_ms=config.int("group.share.initialize.retry.interval.ms"),

@@ -34,6 +34,7 @@ from kafkalite.group.commit import (
     commit,
     commit_in_transaction,
 )
+from kafkalite.group.consumer.part import CONSUMER
 from kafkalite.group.expiry import expire_offsets
 from kafkalite.group.kinds import Group, Part
 from kafkalite.group.metadata import GroupMetadata
@@ -52,7 +53,7 @@ from kafkalite.wire.messages.offset_delete import OffsetDeleteRequest
 from kafkalite.wire.messages.offset_fetch import OffsetFetchRequestTopic, OffsetFetchRequestTopics
 from kafkalite.wire.stored.offset_commit import OffsetCommitKey
 
-PARTS: tuple[Part, ...] = (CLASSIC, STREAMS, SHARE)
+PARTS: tuple[Part, ...] = (CLASSIC, CONSUMER, SHARE, STREAMS)
 """What is done for groups of each kind."""
 
 

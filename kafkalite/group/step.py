@@ -24,6 +24,11 @@ class TimerKind(IntEnum):
     INITIAL_REBALANCE = 5
     """(group id, ""): others have had their time to join a streams group with its first member."""
 
+    BECAME_CLASSIC = 6
+    """(group id, ""): a consumer group has become classic, and its members want sessions."""
+    BECAME_CLASSIC_STALE = 7
+    """(group id, ""): as above, and its assignments are not up to date."""
+
 
 TimerKey = tuple[TimerKind, str, str]
 

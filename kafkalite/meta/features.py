@@ -43,7 +43,7 @@ _ROWS: Final = (
     # each transaction (KIP-890). The others are served as ever.
     Feature(TRANSACTION_VERSION, 0, 2),
     # Keys 68 and 69 (KIP-848); 76-79, 83-87 and 90-92 (KIP-932); 88 and 89 (KIP-1071).
-    Feature(GROUP_VERSION, 0, 1, is_complete=False),
+    Feature(GROUP_VERSION, 0, 1),
     Feature(SHARE_VERSION, 0, 1),
     Feature(STREAMS_VERSION, 0, 1),
 )

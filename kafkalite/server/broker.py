@@ -47,6 +47,7 @@ from kafkalite.network.dispatch import Dispatcher
 from kafkalite.network.listeners import BindError, ConnectionServer
 from kafkalite.network.sockets import Network, SocketSettings, TcpNetwork
 from kafkalite.server import composition
+from kafkalite.server.pattern_resolver import PatternResolver
 from kafkalite.settings.kinds import SettingError
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -116,6 +117,7 @@ class Broker:
         self._cluster: composition.ClusterParts | None = None
         self._ports: dict[str, int] = {}
         self._image = Image()
+        self._patterns = PatternResolver(self._clock)
 
     @property
     def bootstrap(self) -> str:
@@ -198,6 +200,7 @@ class Broker:
                 logs=logs,
                 metadata=metadata,
                 replicas=replicas,
+                patterns=self._patterns,
                 cluster=self._cluster,
             )
             forward = None if self._cluster is None else self._cluster.forwarder
@@ -314,6 +317,7 @@ class Broker:
         await nursery.start(services.groups.run)
         await nursery.start(services.transactions.run)
         await nursery.start(services.share.run)
+        nursery.start_soon(self._patterns.run)
         if cluster is not None:
             await nursery.start(cluster.isr_keeper.run)
             await nursery.start(cluster.fetchers.run)

@@ -14,6 +14,7 @@ from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.api.share_acknowledge import end_sessions
 from kafkalite.api.share_session import ShareSessions
 from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.group.consumer.events import ResolvePatterns
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.settings import group_settings
 from kafkalite.group.shard import GroupShards
@@ -25,6 +26,7 @@ from kafkalite.log.put_off import PutOff
 from kafkalite.meta.background_topics import BackgroundTopics
 from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.local import METADATA_FILE, LocalStore
+from kafkalite.server.pattern_resolver import PatternResolver
 from kafkalite.share.events import PruneLog
 from kafkalite.share.service import ShareService
 from kafkalite.share.settings import share_coordinator_settings
@@ -138,16 +140,14 @@ def services(
     logs: "LogManager",
     metadata: "MetadataRunner",
     replicas: ReplicaManager,
+    patterns: PatternResolver,
     cluster: ClusterParts | None,
 ) -> Services:
     """Make the coordinators, and put together what handlers may know."""
     share_sessions = ShareSessions(max_sessions=config.int("group.share.max.share.sessions"))
 
     def perform(effect: object) -> None:
-        if isinstance(effect, PruneLog | InitializeStates):
-            share.perform(effect)
-        else:
-            transactions.perform(effect)
+        performers.get(type(effect), transactions.perform)(effect)
 
     group_metadata = GroupMetadata(metadata.image, config)
     groups = CoordinatorRuntime(
@@ -178,6 +178,8 @@ def services(
     )
     group_configs = GroupConfigs(config, lambda: metadata.image)
     share = _share_service(config, clock, groups, group_configs, metadata, replicas, peers)
+    patterns.attach(groups, group_metadata)
+    performers = _performers(share, patterns)
     return Services(
         config=config,
         clock=clock,
@@ -199,6 +201,15 @@ def services(
         share_sessions=share_sessions,
         fetch_max_bytes=config.int("fetch.max.bytes"),
     )
+
+
+def _performers(share: ShareService, patterns: PatternResolver) -> dict[type, Callable[..., None]]:
+    """Return who performs which effects of shards; what is not here is the transactions'."""
+    return {
+        PruneLog: share.perform,
+        InitializeStates: share.perform,
+        ResolvePatterns: patterns.perform,
+    }
 
 
 def _share_service(

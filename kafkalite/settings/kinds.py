@@ -185,6 +185,9 @@ def _check_range(setting: Setting, text: str, value: Value) -> None:
         raise _refusal(setting, text, f"has to be at most {setting.maximum}")
 
 
+_MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+
+
 def _check_form(setting: Setting, text: str, value: Value) -> None:
     """Apply the check that a row names in its column `form`."""
     match setting.form:
@@ -204,6 +207,10 @@ def _check_form(setting: Setting, text: str, value: Value) -> None:
             if text not in ("latest", "earliest") and not by_duration:
                 allowed = "latest, earliest, or by_duration: and a duration such as PT1H30M"
                 raise _refusal(setting, text, f"has to be {allowed}")
+        case "migration policy":
+            if text.lower() not in _MIGRATION_POLICIES:
+                reason = f"has to be one of, in any case: {', '.join(_MIGRATION_POLICIES)}"
+                raise _refusal(setting, text, reason)
         case "address counts":
             for pair in filter(None, text.split(",")):
                 address, colon, count = pair.rpartition(":")

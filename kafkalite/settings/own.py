@@ -28,6 +28,10 @@ PROFILES: dict[str, dict[str, str]] = {
     "dev": _DEV,
     "test": {
         **_DEV,
+        "group.consumer.assignment.interval.ms": "0",
+        "group.consumer.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "1",
+        "group.consumer.min.session.timeout.ms": "1",
         "group.min.session.timeout.ms": "1",
         "kafkalite.group.evict.on.disconnect": "true",
         "kafkalite.metadata.flush": "false",
@@ -43,6 +47,7 @@ PROFILES: dict[str, dict[str, str]] = {
 dev: for a person at a machine; no waiting for more members before a group starts, loopback only,
 data in the current directory, the records of every batch looked at.
 test: for the life of a test; any free port, a temporary directory (`log.dir` empty), nothing
-forced to disk, small internal topics, members gone as soon as their connection is.
+forced to disk, small internal topics, members of classic groups gone as soon as their connection is
+and those of consumer groups told of a rebalance within half a second.
 kafka: Apache Kafka's own.
 """

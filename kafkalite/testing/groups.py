@@ -1,11 +1,13 @@
-"""What a group coordinator's shard says about one group, for those who wait."""
+"""What a group coordinator's shard says of one group, for those who wait."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkalite.client.groups import read_assignment
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.states import GroupState
+from kafkalite.group.consumer.group import STABLE, ConsumerGroup
+from kafkalite.group.consumer.member import ConsumerMember
 from kafkalite.group.streams.group import StreamsGroup
 from kafkalite.types import TopicPartition
 
@@ -14,17 +16,24 @@ if TYPE_CHECKING:
     from kafkalite.group.streams.member import StreamsMember
     from kafkalite.testing.journal import Journal
 
-STABLE = "Stable"
+
+class Assigned(NamedTuple):
+    """A member and what it was told to read."""
+
+    member_id: str
+    client_id: str
+    partitions: list[TopicPartition]
 
 
 def is_stable(shard: "GroupShard", group_id: str) -> bool:
     """Whether the group has members, and each has been told its assignment."""
-    return _member_count(shard, group_id) > 0
+    return bool(_settled(shard, group_id))
 
 
 def has_assigned(shard: "GroupShard", group_id: str, member_count: int) -> bool:
     """Whether the group is stable with exactly so many members."""
-    return _member_count(shard, group_id) == member_count
+    members = _settled(shard, group_id)
+    return bool(members) and len(members) == member_count
 
 
 def is_reading(shard: "GroupShard", group_id: str, member_count: int, journal: "Journal") -> bool:
@@ -33,14 +42,17 @@ def is_reading(shard: "GroupShard", group_id: str, member_count: int, journal: "
     A partition with a committed offset needs no look: whatever is written will be read from there.
     Members that are no consumers (Kafka Connect) need only have their assignment.
     """
-    if _member_count(shard, group_id) != member_count:
+    members = _settled(shard, group_id)
+    if len(members) != member_count:
         return False
     group = shard.groups[group_id]
     if isinstance(group, StreamsGroup):
         return _is_processing(shard, group, journal)
-    assert isinstance(group, ClassicGroup)
-    if not group.uses_consumer_protocol:
+    if isinstance(group, ClassicGroup) and not group.uses_consumer_protocol:
         return True
+    if isinstance(group, ConsumerGroup):
+        for member in members:
+            journal.note_assigned(group_id, member.member_id, member.partitions)
     return all(
         journal.reads_since_sync(
             group_id,
@@ -48,11 +60,11 @@ def is_reading(shard: "GroupShard", group_id: str, member_count: int, journal: "
             member.client_id,
             [
                 place
-                for place in read_assignment(member.assignment)
+                for place in member.partitions
                 if shard.offsets.get(group_id, place.topic, place.partition) is None
             ],
         )
-        for member in group.members.values()
+        for member in members
     )
 
 
@@ -84,26 +96,54 @@ def describe_group(shard: "GroupShard", group_id: str) -> str:
             f"group {group_id!r} is {group.state_name} in epoch {group.group_epoch}; "
             f"members: {threads or 'none'}; committed: {committed or 'nothing'}"
         )
-    if not isinstance(group, ClassicGroup):
-        return f"group {group_id!r} is {group.state_name}; committed: {committed or 'nothing'}"
+    when, told = "", []
+    if isinstance(group, ClassicGroup):
+        when, told = f" in generation {group.generation}", _classic_members(group)
+    elif isinstance(group, ConsumerGroup):
+        when, told = f" at epoch {group.group_epoch}", _consumer_members(shard, group)
     members = ", ".join(
-        f"{member.client_id} ({', '.join(map(str, read_assignment(member.assignment)))})"
-        for member in group.members.values()
+        f"{member.client_id} ({', '.join(map(str, member.partitions))})" for member in told
     )
     return (
-        f"group {group_id!r} is {group.state.value} in generation {group.generation}; "
+        f"group {group_id!r} is {group.state_name}{when}; "
         f"members: {members or 'none'}; committed: {committed or 'nothing'}"
     )
 
 
-def _member_count(shard: "GroupShard", group_id: str) -> int:
-    """Return how many members a group has that all have been told their assignment, else 0."""
+def _settled(shard: "GroupShard", group_id: str) -> list[Assigned]:
+    """Return the members of a group that is at rest, none of one that is not."""
     group = shard.groups.get(group_id)
-    if isinstance(group, StreamsGroup):
-        return len(group.members) if group.state_name == STABLE else 0
-    if not isinstance(group, ClassicGroup) or group.state is not GroupState.STABLE:
-        return 0
-    return 0 if group.pending_syncs else len(group.members)
+    if isinstance(group, ClassicGroup):
+        is_at_rest = group.state is GroupState.STABLE and not group.pending_syncs
+        return _classic_members(group) if is_at_rest else []
+    if isinstance(group, ConsumerGroup) and group.state_name == STABLE:
+        return _consumer_members(shard, group)
+    if isinstance(group, StreamsGroup) and group.state_name == STABLE:
+        return [Assigned(each.member_id, each.client_id, []) for each in group.members.values()]
+    return []
+
+
+def _classic_members(group: ClassicGroup) -> list[Assigned]:
+    return [
+        Assigned(member.member_id, member.client_id, read_assignment(member.assignment))
+        for member in group.members.values()
+    ]
+
+
+def _consumer_members(shard: "GroupShard", group: ConsumerGroup) -> list[Assigned]:
+    return [
+        Assigned(member.member_id, member.client_id, _places(shard, member))
+        for member in group.members.values()
+    ]
+
+
+def _places(shard: "GroupShard", member: ConsumerMember) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, index)
+        for topic_id, indexes in member.assigned.items()
+        if (topic := shard.metadata.topic_by_id(topic_id)) is not None
+        for index in sorted(indexes)
+    ]
 
 
 def _is_processing(shard: "GroupShard", group: StreamsGroup, journal: "Journal") -> bool:

@@ -72,6 +72,7 @@ class Journal:
         self._count = 0
         self._readers: dict[int, _Reader] = {}
         self._synced_at: dict[tuple[str, str], int] = {}
+        self._assigned: dict[tuple[str, str], frozenset[TopicPartition]] = {}
         self._waits: list[_Wait] = []
 
     def observe(self, exchange: "Exchange", size_bytes: int, context: "RequestContext") -> None:
@@ -121,6 +122,20 @@ class Journal:
         """Forget the requests; who reads what is still known."""
         self._requests.clear()
         self._size_bytes = 0
+
+    def note_assigned(
+        self, group_id: str, member_id: str, partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Take note of what a member of a consumer group has now, which no request tells.
+
+        Seen for the first time, or for the first time so, it is new since the last request.
+        """
+        key, has = (group_id, member_id), frozenset(partitions)
+        if self._assigned.get(key) != has:
+            self._assigned[key] = has
+            self._on_sync(group_id, member_id)
+        if len(self._assigned) > READERS_MAX:
+            del self._assigned[next(iter(self._assigned))]
 
     def reads_since_sync(
         self,

@@ -130,8 +130,7 @@ KAFKA_4_3 = {
 
 MAY_BE_MISSING = {
     *{17, 29, 30, 31, 36, *range(38, 42), *range(48, 52)},  # SASL, ACLs (rule 219), quotas
-    *{68, 69},  # consumer groups (rule 161)
-    *{*range(76, 80), *range(83, 88), *range(90, 93)},  # share groups
+    *{*range(76, 80), *range(83, 88), *range(90, 93)},  # share groups (rule 161)
     *{88, 89},  # streams groups
     27,  # for brokers alone, which Kafka says by refusing
 }

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kafkalite.group.classic.states import GroupState
 from kafkalite.wire.errors import ErrorCode
-from tests.group.consumer import PARTITIONS, Consumer, run
+from tests.group.classic.consumer import PARTITIONS, Consumer, run
 from tests.group.harness import MINUTE, SECOND, SESSION_MS, Client, GroupHarness
 
 ALIVE_MS = 5 * MINUTE

@@ -47,9 +47,10 @@ def consuming(broker, group, *, topic="orders", client_id="c", **config):
         "bootstrap.servers": broker.bootstrap,
         "group.id": group,
         "client.id": client_id,
-        "heartbeat.interval.ms": 100,
         **config,
     }
+    if "group.protocol" not in config:
+        settings["heartbeat.interval.ms"] = 100  # with the other it is the broker's to say
     values = []
     changed = threading.Condition()
     stopping = threading.Event()
@@ -273,6 +274,25 @@ class TestWaiting:
                 for partition in range(2):
                     broker.produce("orders", b"v", partition=partition)
                 assert len(first(1)) == len(second(1)) == 1
+
+    def test_consumers_of_kafka_4_are_waited_for_too(self, broker):
+        """KIP-848: the broker assigns, and nobody tells when a member reads."""
+        broker.create_topic("orders", partitions=2)
+        config = {"group.protocol": "consumer", "auto.offset.reset": "latest"}
+        with consuming(broker, "g", client_id="a", **config) as first:
+            broker.wait_assigned("g", 1)
+            for partition in range(2):
+                broker.produce("orders", b"%d" % partition, partition=partition)
+            assert sorted(first(2)) == [b"0", b"1"]
+            with consuming(broker, "g", client_id="b", **config) as second:
+                broker.wait_assigned("g", 2)
+                broker.wait_stable("g")
+                for partition in range(2):
+                    broker.produce("orders", b"v", partition=partition)
+                assert (len(first(3)), len(second(1))) == (3, 1)
+                with pytest.raises(TimeoutError, match=r"Stable at epoch 3; members: a \(orders-"):
+                    broker.wait_assigned("g", 3, timeout_s=0.01)
+            broker.wait_assigned("g", 1)
 
     def test_commit_of_all_that_is_there_is_waited_for(self, broker):
         broker.create_topic("orders", partitions=2)

@@ -76,6 +76,7 @@ class ClassicGroup:
         "_supported",
         "generation",
         "group_id",
+        "hands_sessions_on",
         "initial_delay_ms",
         "initial_remaining_ms",
         "is_initial_rebalance",
@@ -115,6 +116,8 @@ class ClassicGroup:
         self.new_member_added = False
         self.initial_delay_ms = 0
         self.initial_remaining_ms = 0
+        self.hands_sessions_on = False
+        """It is about to be a consumer group, in which its members' sessions go on."""
         self._supported: dict[str, int] = {}
 
     # --- What is asked of groups of every kind --------------------------------------------------
@@ -218,7 +221,8 @@ class ClassicGroup:
 
     def timers(self) -> Iterable[TimerKey]:
         """Return the keys of all timers that it may have."""
-        for member_id in (*self.members, *self.pending_joins):
+        sessions = () if self.hands_sessions_on else self.members
+        for member_id in (*sessions, *self.pending_joins):
             yield (TimerKind.SESSION, self.group_id, member_id)
         yield (TimerKind.JOIN, self.group_id, "")
         yield (TimerKind.SYNC, self.group_id, "")

@@ -40,6 +40,7 @@ class JoinGroup:
     random_id: str
     """A new UUID, for the member id if the client has none (rule 128)."""
     connection_id: int = NO_CONNECTION
+    principal: str = "User:ANONYMOUS"
 
     @property
     def new_member_id(self) -> str:

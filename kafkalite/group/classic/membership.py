@@ -46,7 +46,9 @@ def on_session_timer(step: Step, group: ClassicGroup, member_id: str) -> None:
     if group.pending_joins.pop(member_id, None) is not None:
         _go_on(step, group, is_smaller=False)
         return
-    member = group.members[member_id]
+    member = group.members.get(member_id)
+    if member is None:
+        return  # of a consumer group that did not come about
     is_waiting = member_id in group.join_tickets or member_id in group.sync_tickets
     if is_waiting and not member.is_new:
         return

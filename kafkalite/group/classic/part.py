@@ -153,6 +153,11 @@ def _on_timer(shard: "GroupShard", key: TimerKey, now: Now) -> Result:
         on_session_timer(step, group, member_id)
     elif kind is TimerKind.JOIN:
         on_join_timer(step, group)
+    elif kind in (TimerKind.BECAME_CLASSIC, TimerKind.BECAME_CLASSIC_STALE):
+        for member in group.members.values():
+            reset_session(step, group, member)
+        if kind is TimerKind.BECAME_CLASSIC_STALE and group.state is GroupState.STABLE:
+            prepare_rebalance(step, group)
     else:
         assert kind is TimerKind.SYNC
         on_sync_timer(step, group)

@@ -1,0 +1,91 @@
+"""Looks for the topics of subscriptions by pattern (KIP-848), after the heartbeat was answered.
+
+All topics of a cluster are looked at for each pattern, which may take long: in slices, so that
+nobody waits for it, and one group after the other.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from kafkalite.clock import Clock
+from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.coordinator.slot import Parked
+from kafkalite.group.consumer.events import PatternsResolved, ResolvePatterns
+from kafkalite.group.consumer.group import Resolution
+from kafkalite.group.consumer.patterns import matching_topics
+from kafkalite.group.metadata import GroupMetadata
+from kafkalite.types import CONSUMER_OFFSETS_TOPIC
+from kafkalite.wire.errors import KafkaError
+
+logger = logging.getLogger("kafkalite.server")
+
+NAMES_PER_SLICE = 2_000
+"""Names matched between two checkpoints: 1 to 2 ms at half a microsecond each."""
+
+
+def _all_may(principal: str, topic: str) -> bool:
+    del principal, topic
+    return True
+
+
+class PatternResolver:
+    """Performs the effect `ResolvePatterns`.
+
+    Args:
+        clock: says when topics were looked at.
+        may_see: whether a principal may know of a topic.
+    """
+
+    def __init__(self, clock: Clock, *, may_see: Callable[[str, str], bool] = _all_may) -> None:
+        self._clock = clock
+        self._may_see = may_see
+        self._wanted: deque[ResolvePatterns] = deque()
+        self._is_wanted = trio.Event()
+
+    def attach(self, groups: CoordinatorRuntime, metadata: GroupMetadata) -> None:
+        """Get to know who asks, and the topics that there are; to be called once, before `run`."""
+        self._groups = groups
+        self._metadata = metadata
+
+    def perform(self, effect: ResolvePatterns) -> None:
+        """Take note of what is to be found; a group asks for all of its patterns at once."""
+        for waiting in [*self._wanted]:
+            if waiting.group_id == effect.group_id:
+                self._wanted.remove(waiting)
+        self._wanted.append(effect)
+        self._is_wanted.set()
+
+    async def run(self) -> None:
+        """Find topics until cancelled."""
+        while True:
+            while self._wanted:
+                await self._resolve(self._wanted.popleft())
+            self._is_wanted = trio.Event()
+            await self._is_wanted.wait()
+
+    async def _resolve(self, effect: ResolvePatterns) -> None:
+        # The version is of the time before: what is created meanwhile is looked for again.
+        version, wall_ms = self._metadata.version, self._clock.wall_ms()
+        names = [*self._metadata.image.topics]
+        found = {}
+        for pattern in effect.patterns:
+            topics: set[str] = set()
+            for start in range(0, len(names), NAMES_PER_SLICE):
+                part = names[start : start + NAMES_PER_SLICE]
+                topics |= matching_topics(pattern, part)
+                await trio.lowlevel.checkpoint()
+            seen = frozenset(name for name in topics if self._may_see(effect.principal, name))
+            found[pattern] = Resolution(seen, version, wall_ms)
+        await trio.lowlevel.checkpoint()
+        event = PatternsResolved(effect.group_id, found)
+        try:
+            answer = self._groups.handle(CONSUMER_OFFSETS_TOPIC, effect.group_id, event)
+        except KafkaError as error:
+            # A member's next heartbeat, here or where the group has moved to, asks again.
+            logger.debug("patterns of group %s: %s", effect.group_id, error)
+            return
+        if isinstance(answer, Parked):
+            answer.forget()
