@@ -45,16 +45,17 @@ def _choose(
     first: int,
     replication_factor: int,
 ) -> tuple[int, ...]:
-    rounds, leader = divmod(first, len(circle))
-    others = circle[leader + 1 :] + circle[:leader]
-    shift = rounds % max(len(others), 1)
-    candidates = [circle[leader], *others[shift:], *others[:shift]]
-    chosen: list[int] = []
-    used_racks: set[str | None] = set()
-    # Each round takes one broker of each rack that the round has not used, in circle order.
+    count = len(circle)
+    rounds, leader = divmod(first, count)
+    shift = rounds % max(count - 1, 1)
+    chosen = [circle[leader]]
+    used_racks = {racks[circle[leader]]}
+    used_racks.discard(None)
+    # Each round takes one broker of each rack that the round has not used, in circle order; the
+    # others of the circle are gone through from `shift` on, as far as that is needed.
     while len(chosen) < replication_factor:
-        used_racks.clear()
-        for broker_id in candidates:
+        for step in range(count - 1):
+            broker_id = circle[(leader + 1 + (shift + step) % (count - 1)) % count]
             if broker_id in chosen or racks[broker_id] in used_racks:
                 continue
             chosen.append(broker_id)
@@ -62,4 +63,5 @@ def _choose(
                 used_racks.add(racks[broker_id])
             if len(chosen) == replication_factor:
                 break
+        used_racks.clear()
     return tuple(chosen)
