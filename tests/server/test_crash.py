@@ -165,3 +165,92 @@ def test_unreachable_broker_is_not_taken_for_an_empty_one():
     with pytest.raises(KafkaException):
         consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=0.2)
     consumer.close()
+
+
+KEYS = 40
+
+
+class KeyedLoad(threading.Thread):
+    """Writes ascending numbers under a few keys; notes the last of each that was acknowledged."""
+
+    def __init__(self, bootstrap):
+        super().__init__()
+        self.wanted = threading.Event()
+        self.sent = 0
+        self.acknowledged = {}
+        self.acknowledged_count = 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 2,
+                "delivery.timeout.ms": 60_000,
+                "reconnect.backoff.max.ms": 100,
+                "log_level": 2,
+            }
+        )
+
+    def run(self):
+        while not self.wanted.is_set():
+            key = self.sent % KEYS
+
+            def noted(error, message, key=key, number=self.sent):
+                if error is None:
+                    self.acknowledged_count += 1
+                    self.acknowledged[key] = max(number, self.acknowledged.get(key, -1))
+
+            value = f"{self.sent}".ljust(4_000)
+            self._producer.produce(TOPIC, value, key=f"{key}", on_delivery=noted)
+            self.sent += 1
+            self._producer.poll(0 if self.sent < self.acknowledged_count + 500 else 0.05)
+        assert self._producer.flush(60) == 0
+
+
+def read_keyed(bootstrap):
+    """Return the numbers of each key in the order of their offsets."""
+    found = {}
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "check", "log_level": 2})
+    place = TopicPartition(TOPIC, 0)
+    _, end = reader.get_watermark_offsets(place, timeout=10)
+    reader.assign([TopicPartition(TOPIC, 0, 0)])
+    while reader.position([place])[0].offset < end:
+        for message in reader.consume(1_000, timeout=5):
+            assert message.error() is None
+            found.setdefault(int(message.key()), []).append(int(message.value()))
+    reader.close()
+    return found
+
+
+@pytest.mark.slow
+def test_kill_9_while_compacting_loses_no_key_and_brings_none_back(tmp_path):
+    chance = random.Random(7)
+    settings = {
+        "log_segment_bytes": 1 << 20,
+        "log_cleaner_backoff_ms": 5,
+        "log_cleaner_min_cleanable_ratio": 0.01,
+        "log_cleanup_policy": "compact",
+    }
+    checkpoint = tmp_path / "cleaner-offset-checkpoint"
+    compacted = set()
+    with BrokerProcess(tmp_path, **settings) as broker:
+        create_topic(broker.bootstrap, partitions=1)
+        load = KeyedLoad(broker.bootstrap)
+        load.start()
+        for _ in range(KILLS):
+            before = load.acknowledged_count
+            while load.acknowledged_count < before + 600:
+                time.sleep(0.01)
+            time.sleep(chance.random() * 0.1)
+            broker.kill()
+            if checkpoint.exists():
+                compacted.add(checkpoint.read_text())
+            broker.start()
+        load.wanted.set()
+        load.join()
+        found = read_keyed(broker.bootstrap)
+    assert len(compacted) > 2, "it was not compacted meanwhile"
+    assert sum(map(len, found.values())) < load.sent / 2
+    for key in range(KEYS):
+        assert found[key] == sorted(set(found[key])), "numbers ascend, each is there once"
+        assert found[key][-1] == load.acknowledged[key]
+        assert all(number % KEYS == key for number in found[key])
