@@ -16,6 +16,7 @@ from kafkalite.clock import Clock
 from kafkalite.config import load_config
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.connection import Connection
+from kafkalite.observe.requests import Requests
 from kafkalite.server.broker import Broker
 from kafkalite.wire.framing import Framer
 from kafkalite.wire.header import decode_response_header
@@ -256,6 +257,19 @@ async def _prepare(broker: Broker) -> bytes:
     return _frame(HEARTBEAT, heartbeat)
 
 
+def _counted(broker: Broker, client: "Client") -> Callable[[], object]:
+    """Return a Produce with metrics and the journal on, as a broker with an HTTP port has them."""
+    requests = Requests(max_bytes=4 * 1024 * 1024, slow_ms=1_000)
+    frame = _frame(PRODUCE, _produce(1, _batch(1)))
+
+    def serve() -> None:
+        broker.dispatcher.on_answered = requests.on_answered
+        client.serve(frame)
+        broker.dispatcher.on_answered = None
+
+    return serve
+
+
 @asynccontextmanager
 async def scenarios(folder: str) -> AsyncIterator[Paths]:
     """Start a broker with its data in a folder; give the paths by name."""
@@ -264,6 +278,7 @@ async def scenarios(folder: str) -> AsyncIterator[Paths]:
         "log.dirs": f"{folder}/data",
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "1",
+        "kafkalite.http.listener": "",
         "kafkalite.metadata.flush": "false",
     }
     # What records cost by themselves is told in docs/performance.md.
@@ -278,5 +293,6 @@ async def scenarios(folder: str) -> AsyncIterator[Paths]:
             **_response_paths(client),
             **_served_paths(client),
             "serve Heartbeat of a group": lambda: client.serve(heartbeat),
+            "serve Produce, counted and kept": _counted(broker, client),
         }
         nursery.cancel_scope.cancel()

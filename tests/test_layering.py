@@ -18,9 +18,10 @@ LAYERS = [
     {"log"},
     {"coordinator", "group", "share", "txn", "isr", "meta", "security"},
     {"api"},
-    {"network", "peers", "faults"},
+    {"network", "peers", "faults", "http", "client"},
+    {"observe"},
     {"server"},
-    {"client", "testing", "pipeline", "sim", "cli", "__main__"},
+    {"testing", "pipeline", "sim", "cli", "console", "__main__"},
 ]
 """What stands lower in this list may import what stands higher, never the other way round."""
 
@@ -41,6 +42,7 @@ CORES = {
     "faults/specification",
     "api/share_session",
     "share/reset",
+    "http/access", "http/routing",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""
@@ -55,6 +57,7 @@ ONLY_IMPORTERS = {
     "cramjam": {"wire/compression"},
     "zstandard": {"wire/compression"},
     "construct": {"wire"},
+    "h11": {"http/server"},
     "pyspark": {"pipeline"},
     "threading": THREADED,
     "re2": {"group/consumer/patterns"},
@@ -72,6 +75,9 @@ CALLS_CLOCKS = {
     "server",
     "network",
     "peers",
+    "http",
+    "observe",
+    "console",
 }
 
 

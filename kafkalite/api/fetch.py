@@ -24,6 +24,7 @@ from kafkalite.api.read_replica import preferred_replica
 from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead, Watcher
 from kafkalite.isr.recovering import LogEnd
 from kafkalite.isr.state import Member
+from kafkalite.isr.traffic import TopicTraffic
 from kafkalite.log.region import FileRegion
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -360,6 +361,7 @@ def _read_one(
     try:
         partition = _partition(cached, reader, context)
         partition.check_leader_epoch(cached.current_leader_epoch)
+        cached.traffic = partition.traffic
         if reader.is_follower:
             if cached.refusal is not None:
                 return failed_partition(cached.partition, cached.refusal), True
@@ -381,6 +383,8 @@ def _read_one(
                 data.preferred_read_replica = nearer
                 return data, True
     except KafkaError as error:
+        if cached.traffic is not None:
+            cached.traffic.failed_fetch_requests += 1
         code = error.code
         if code is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version <= 5:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -461,6 +465,7 @@ def _response(
 ) -> FetchResponse:
     responses: list[FetchableTopicResponse] = []
     leaders = None
+    is_follower = reader.is_follower
     for cached, data in plan.select(results):
         last = responses[-1] if responses else None
         if last is None or last.topic != cached.topic or last.topic_id != cached.topic_id:
@@ -468,15 +473,19 @@ def _response(
                 topic=cached.topic, topic_id=cached.topic_id, partitions=[]
             )
             responses.append(last)
+            if cached.traffic is not None:
+                cached.traffic.fetch_requests += 1
         last.partitions.append(data)
         if data.error_code in MOVED_LEADER:
             leaders = leaders or CurrentLeaders(context)
             _name_leader(cached, data, leaders, context)
-        elif reader.is_follower and data.records:
-            partition = _find(cached, reader, context)
-            if partition is not None:
-                size = len(data.records)
-                context.services.replicas.throttle.on_replicated(partition, reader.replica_id, size)
+            continue
+        traffic, records = cached.traffic, data.records
+        if records and traffic is not None:
+            if is_follower:
+                _count_replicated(cached, traffic, len(records), reader, context)
+            else:
+                traffic.bytes_out += len(records)
     response = FetchResponse(session_id=plan.session_id, responses=responses)
     if leaders is not None:
         response.node_endpoints = [
@@ -484,6 +493,19 @@ def _response(
             for each in leaders.endpoints()
         ]
     return response
+
+
+def _count_replicated(
+    cached: CachedPartition,
+    traffic: TopicTraffic,
+    size: int,
+    reader: Reader,
+    context: RequestContext,
+) -> None:
+    traffic.replication_bytes_out += size
+    partition = _find(cached, reader, context)
+    if partition is not None:
+        context.services.replicas.throttle.on_replicated(partition, reader.replica_id, size)
 
 
 def _name_leader(

@@ -5,10 +5,14 @@ Pure: time and the first session id come from outside.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import FetchRequest, PartitionData
+
+if TYPE_CHECKING:
+    from kafkalite.isr.traffic import TopicTraffic
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -37,6 +41,8 @@ class CachedPartition:
     told_log_start_offset: int = -1
     refusal: ErrorCode | None = None
     """Why the leader does not take notice of this follower's fetch."""
+    traffic: "TopicTraffic | None" = None
+    """Where what is sent is counted, from the first read on."""
 
     @property
     def key(self) -> tuple[str, UUID, int]:

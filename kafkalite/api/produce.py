@@ -68,6 +68,8 @@ ADMIN_CLIENT_ID = "__admin_client"
 FAILURES_TOLD_MAX = 3
 """Partitions that the log line about a failed acks=0 request names."""
 
+TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+
 NONE_REFUSED: Refusals = {}
 
 ALL_ACKS = -1
@@ -333,10 +335,16 @@ def _append(
                 return found
             batch = found
         all_acks = request.acks == ALL_ACKS
+        traffic = partition.traffic
+        traffic.produce_requests += 1
         info = partition.append(batch, now_ms=context.now_ms, all_acks=all_acks)
     except KafkaError as error:
+        _count_failure(topic, data, error, context)
         remember_refusal(topic, data, error.code, context)
         return _failed(data.index, error)
+    if not info.duplicate:
+        traffic.messages_in += info.last_offset - info.first_offset + 1
+        traffic.bytes_in += info.size_bytes
     answer = PartitionProduceResponse(
         index=data.index,
         error_code=ErrorCode.NONE,
@@ -453,6 +461,19 @@ def _partition(topic: TopicProduceData, index: int, context: RequestContext) -> 
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: the broker alone writes to it"
         )
     return partition
+
+
+def _count_failure(
+    topic: TopicProduceData, data: PartitionProduceData, error: KafkaError, context: RequestContext
+) -> None:
+    traffic = context.services.replicas.traffic
+    known = traffic.topics.get(topic.name)
+    if known is None:
+        traffic.refused_produce_requests += 1
+        return
+    known.failed_produce_requests += 1
+    if error.code in TOO_LARGE:
+        known.bytes_rejected += len(data.records or b"")
 
 
 def _failed(index: int, error: KafkaError) -> PartitionProduceResponse:

@@ -53,6 +53,20 @@ def listen_address(
     return bare, int(port)
 
 
+def http_address(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> str | None:
+    """Turn an address as above, or `off`, into kafkalite.http.listener; a click callback."""
+    if text is None or text == "auto":
+        return text
+    if text == "off":
+        return ""
+    address = listen_address(context, parameter, text)
+    assert address is not None
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def make_data_folder(folder: Path) -> None:
     """Make a data directory that git does not see: it lies in the user's own project."""
     folder.mkdir(parents=True, exist_ok=True)

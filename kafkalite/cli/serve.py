@@ -12,8 +12,9 @@ import click
 import trio
 
 from kafkalite.cli.output import examples
-from kafkalite.cli.parameters import listen_address, make_data_folder, pairs
+from kafkalite.cli.parameters import http_address, listen_address, make_data_folder, pairs
 from kafkalite.config import BrokerConfig, KafkaliteConfigError, load_config
+from kafkalite.http.port import HttpPortError
 from kafkalite.log.manager import LogDirectoryError
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.network.listeners import BindError
@@ -70,6 +71,13 @@ logger = logging.getLogger("kafkalite.cli")
     callback=listen_address,
     help="Where that one listens.  [default: port 9094]",
 )
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    callback=http_address,
+    help="Where browsers, Prometheus and scripts find the broker; 'off' for nowhere.  "
+    "[default: 127.0.0.1:9080 or the next free port with --profile dev, else off]",
+)
 @click.option("--force", is_flag=True, help="Let --profile test use a data directory that exists.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; -vv logs everything.")
 def serve(
@@ -80,6 +88,7 @@ def serve(
     settings: dict[str, str],
     secure: bool,
     secure_listen: tuple[str, int] | None,
+    http: str | None,
     force: bool,
     verbose: int,
 ) -> None:
@@ -89,12 +98,14 @@ def serve(
     Kafka's container image (KAFKA_NUM_PARTITIONS=4), then from the options. When clients can
     connect, one line is printed on standard output:
 
-    kafkalite ready: bootstrap=127.0.0.1:9092 profile=dev data=...
+    kafkalite ready: bootstrap=127.0.0.1:9092 profile=dev http=http://127.0.0.1:9080 data=...
 
     With --secure it also names the listener that has TLS and logins: secure=127.0.0.1:9094.
     """
     _log_to_stderr(verbose)
     overrides = _overrides(listen=listen, data_dir=data_dir, profile=profile, settings=settings)
+    if http is not None:
+        overrides["kafkalite.http.listener"] = http
     try:
         config = _configured(properties, overrides, force=force)
         folder = None
@@ -142,7 +153,8 @@ async def _let_users_in(broker: Broker, folder: "SecureFolder") -> str:
 def _ready_line(broker: Broker, config: BrokerConfig, secure: str) -> str:
     data = ",".join(os.path.abspath(path) for path in broker.data_dirs)
     where = f"bootstrap={broker.bootstrap}{secure}"
-    return f"kafkalite ready: {where} profile={config.profile} data={data}"
+    http = "" if broker.http_url is None else f" http={broker.http_url}"
+    return f"kafkalite ready: {where} profile={config.profile}{http} data={data}"
 
 
 async def _stop_on_signal(signals: AsyncIterator[int], broker: trio.CancelScope) -> None:
@@ -216,6 +228,8 @@ def _plain_line(error: BaseException) -> str | None:
     match error:
         case KafkaliteConfigError() | SettingError() | LogDirectoryError() | MetadataStoreError():
             return str(error)
+        case HttpPortError():
+            return f"{error}; --http HOST:PORT chooses another, --http off none"
         case BindError():
             return f"{error}; --listen HOST:PORT chooses another"
         case _:

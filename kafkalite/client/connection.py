@@ -14,6 +14,7 @@ from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersionsReques
 from kafkalite.wire.messages.sasl_authenticate import SASL_AUTHENTICATE, SaslAuthenticateRequest
 from kafkalite.wire.messages.sasl_handshake import SASL_HANDSHAKE, SaslHandshakeRequest
 from kafkalite.wire.schema import Structure
+from kafkalite.wire.versions import VERSION_CAPS
 
 if TYPE_CHECKING:
     from kafkalite.client.login import Credentials
@@ -23,20 +24,6 @@ Response = TypeVar("Response", bound=Structure)
 
 RESPONSE_MAX_BYTES: Final = 256 * 1024 * 1024
 """A longer answer is refused: no request of this client asks for a quarter of it."""
-
-VERSION_CAPS: Final = {
-    ApiKey.PRODUCE: 12,
-    ApiKey.FETCH: 12,
-    ApiKey.OFFSET_COMMIT: 9,
-    ApiKey.OFFSET_FETCH: 7,
-    ApiKey.FIND_COORDINATOR: 3,
-    ApiKey.DELETE_TOPICS: 5,
-    ApiKey.DESCRIBE_GROUPS: 5,
-}
-"""The last version before a message changed its shape (topic IDs for names, batches of groups).
-
-Every broker that has the newer shape accepts the older one too, so one shape is enough here.
-"""
 
 _SIZE: Final = struct.Struct(">i")
 

@@ -4,10 +4,11 @@ A partition with one replica needs none of this.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkalite.isr.leader import IsEligible, Leader
+from kafkalite.isr.traffic import Traffic
 from kafkalite.isr.waiters import Waiter, Waiters
 from kafkalite.wire.errors import ErrorCode
 
@@ -42,6 +43,7 @@ class Replication:
         is_eligible: whether a broker may be in an ISR, see `leader.IsEligible`.
         is_alive: whether a broker is registered.
         on_proposal: told of a partition that has a change of its ISR to ask for.
+        traffic: where what clients write and read is counted.
     """
 
     broker_id: int = 0
@@ -49,6 +51,7 @@ class Replication:
     is_eligible: IsEligible = _all_are_eligible
     is_alive: Callable[[int], bool] = _all_are_alive
     on_proposal: "Callable[[Partition | OfflineReplica | RecoveringLeader], object]" = _nobody_asks
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

@@ -43,6 +43,8 @@ class Replica:
         log: its records.
         leader_epoch: of the present leader's reign, as far as is known here.
         partition_epoch: version of the state that was taken up last.
+        traffic: what clients write and read is counted there, with the other partitions' of the
+            topic.
     """
 
     __slots__ = (
@@ -56,6 +58,7 @@ class Replica:
         "log",
         "partition_epoch",
         "topic_partition",
+        "traffic",
     )
 
     def __init__(self, log: "Log", *, leader_epoch: int, replication: Replication = ALONE) -> None:
@@ -63,6 +66,7 @@ class Replica:
         self.topic_partition: TopicPartition = log.topic_partition
         self.leader_epoch = leader_epoch
         self.partition_epoch = -1
+        self.traffic = replication.traffic.of(log.topic_partition.topic)
         self._replication = replication
         self._role: Leading | Following | None = None
         # Transactions that end below this were decided before the broker started, perhaps by

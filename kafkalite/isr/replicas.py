@@ -13,6 +13,7 @@ from kafkalite.isr.partition import Partition
 from kafkalite.isr.recovering import LogEnd, Recoveries, RecoveringLeader
 from kafkalite.isr.state import Member
 from kafkalite.isr.throttle import LeaderThrottle
+from kafkalite.isr.traffic import Traffic
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
@@ -65,6 +66,7 @@ class ReplicaManager:
         """Those led here."""
         self._hosted: dict[tuple[str, int], Partition] = {}
         self._by_topic: dict[str, dict[int, Partition]] = {}
+        self.traffic = Traffic()
         self._offline: dict[tuple[str, int], OfflineReplica] = {}
         """Partitions placed here whose log cannot be opened."""
         self._unopened: dict[str, dict[int, None]] = {}
@@ -90,6 +92,7 @@ class ReplicaManager:
             is_eligible=self._is_eligible,
             is_alive=self._is_alive,
             on_proposal=self._on_proposal,
+            traffic=self.traffic,
         )
         self.recoveries = Recoveries(logs.doubtful, self._replication)
         """Partitions that this broker leads only after others were heard (rule 234)."""
@@ -532,6 +535,7 @@ class ReplicaManager:
         hosted.pop(index, None)
         if not hosted:
             self._by_topic.pop(name, None)
+            self.traffic.forget(name)
         self._delete(topic_partition, topic_id)
         if partition is not None:
             partition.close()

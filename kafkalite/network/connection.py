@@ -7,6 +7,7 @@ task.
 
 import logging
 from collections import deque
+from time import perf_counter
 
 import trio
 
@@ -108,6 +109,16 @@ class Connection:
                     exchange.result.close()
             self._budget.release(self._reserved_bytes)
             self._context.services.groups.on_disconnect(self._context.connection_id)
+
+    @property
+    def context(self) -> RequestContext:
+        """Who is connected, and by which listener."""
+        return self._context
+
+    @property
+    def waiting(self) -> list[Exchange]:
+        """Requests that wait for their answers, in the order in which they came."""
+        return list(self._waiting)
 
     def active_ms(self, now_ms: int) -> int:
         """Return when (monotonic) bytes came, or the client last took some of what is sent.
@@ -227,6 +238,8 @@ class Connection:
                 self._failure = error  # what was asked before is answered (rule 9)
                 return False
             if waiting or isinstance(exchange.result, Pending):
+                if dispatcher.on_answered is not None:
+                    exchange.handled_s = perf_counter()
                 waiting.append(exchange)
                 continue
             self._put(exchange)
@@ -267,8 +280,11 @@ class Connection:
 
     def _put(self, exchange: Exchange) -> None:
         chunks = self._dispatcher.encode(exchange)
+        size = sum(map(len, chunks))
+        if self._dispatcher.on_answered is not None:
+            self._dispatcher.on_answered(exchange, chunks, size, self._context)
         self._output += chunks
-        self._output_bytes += sum(map(len, chunks))
+        self._output_bytes += size
 
     async def _say(self, farewell: Farewell) -> None:
         """Send the last answer, after the time that a refused login is to take (rule 524)."""

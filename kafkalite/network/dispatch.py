@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any, cast
 
 from kafkalite.api.context import RequestContext
@@ -37,6 +38,12 @@ class Exchange:
     request: Any
     result: Any
     """Response message, `RelayedAnswer`, `Pending`, or `NO_RESPONSE`."""
+    size_bytes: int = 0
+    began_s: float = 0.0
+    """`perf_counter` when it was about to be decoded, if somebody wants to know."""
+    handled_s: float = 0.0
+    frame: memoryview | None = None
+    """The request's bytes, if somebody wants to see them."""
 
 
 class Farewell(CloseConnection):
@@ -61,6 +68,9 @@ Interceptor = Callable[[Exchange, int, RequestContext, Callable[[Any], Any]], An
 """Gives the result of a request, with the size of its frame in bytes and the handler's own way from
 a request to a result."""
 
+AnswerObserver = Callable[[Exchange, "list[Chunk]", int, RequestContext], None]
+"""Told of each request when its answer has been encoded: its bytes, and how many these are."""
+
 Forward = Callable[[Any, memoryview, RequestContext], Pending]
 """Hands a request (as decoded, and its frame) on to the controller; gives a `RelayedAnswer`."""
 
@@ -72,6 +82,8 @@ class Dispatcher:
         observer: for tests that look at what clients send; it may not raise.
         complaints: where to write what clients do wrong.
         interceptor: called in the place of each handler, while there are fault rules.
+        on_answered: for metrics and the journal; it may not raise either.
+        keeps_frames: requests keep their bytes until `on_answered`.
     """
 
     def __init__(self, handlers: Iterable[Handler], *, forward: Forward | None = None) -> None:
@@ -82,11 +94,17 @@ class Dispatcher:
         self.observer: Observer | None = None
         self.complaints = Complaints(logger)
         self.interceptor: Interceptor | None = None
+        self.on_answered: AnswerObserver | None = None
+        self.keeps_frames = False
         self._forward = forward
         self._handlers: dict[int, Handler] = {}
         for handler in handlers:
             assert handler.api.key not in self._handlers
             self._handlers[handler.api.key] = handler
+
+    def find_handler(self, key: int) -> Handler | None:
+        """Return the handler of an API, None if it is not served."""
+        return self._handlers.get(key)
 
     def admit(self, frame: memoryview, context: RequestContext) -> Exchange:
         """Decode a request and hand it to its handler.
@@ -96,8 +114,10 @@ class Dispatcher:
                 closed (rule 4). The message names API and version.
             CloseConnection: the handler wants it so.
         """
+        began_s = 0.0 if self.on_answered is None else perf_counter()
         if context.login is not None:
             answered: Exchange = context.login.admit(frame, context, self)
+            answered.size_bytes, answered.began_s = len(frame), began_s
             return answered
         header, position = decode_request_header(frame)
         context.api_version = header.api_version
@@ -125,7 +145,9 @@ class Dispatcher:
             request = api.decode_request(header.api_version, frame, position)
         except MalformedMessage as error:
             raise MalformedMessage(f"{api.key.name} v{header.api_version}: {error}") from None
-        exchange = Exchange(handler, header, request, None)
+        exchange = Exchange(handler, header, request, None, len(frame), began_s)
+        if self.keeps_frames:
+            exchange.frame = frame
         try:
             if self.interceptor is None and not (handler.forwarded or handler.between_brokers):
                 exchange.result = handler.admit(request, context)
@@ -251,4 +273,5 @@ class Dispatcher:
         context.api_version = 0
         error = KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         at_zero = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
-        return Exchange(handler, at_zero, None, handler.refuse(None, error, context))
+        result = handler.refuse(None, error, context)
+        return Exchange(handler, at_zero, None, result, began_s=perf_counter())

@@ -59,6 +59,7 @@ class ConnectionServer:
         self._max_idle_ms = config.int("connections.max.idle.ms")
         self._budget = MemoryBudget(config.int("queued.max.request.bytes"))
         self._ids = itertools.count(1)
+        self._opened_count = 0
         self._open: dict[int, tuple[Connection, str, trio.CancelScope]] = {}
         self._logins: dict[int, Login] = {}
         """Of the connections that have one, by their ids."""
@@ -87,6 +88,22 @@ class ConnectionServer:
     def logins(self) -> "list[Login]":
         """Return the logins of all who are connected by listeners that want one."""
         return list(self._logins.values())
+
+    def open_connections(self) -> "list[Connection]":
+        """Return the connections that are open now, the oldest first."""
+        return [connection for connection, _, _ in self._open.values()]
+
+    def disconnect(self, connection_id: int) -> bool:
+        """Close a connection; False if there is none of this id."""
+        found = self._open.get(connection_id)
+        if found is not None:
+            found[2].cancel()
+        return found is not None
+
+    @property
+    def opened_count(self) -> int:
+        """Connections that were ever opened."""
+        return self._opened_count
 
     def close(self) -> None:
         """Stop listening. Not needed after `run`."""
@@ -134,7 +151,7 @@ class ConnectionServer:
                 transport.close()
                 return
             principal = known
-        connection_id = next(self._ids)
+        connection_id = self._opened_count = next(self._ids)
         context = RequestContext(
             services=self._services,
             connection_id=connection_id,

@@ -5,6 +5,7 @@ the logs, which are flushed and marked as cleanly closed.
 """
 
 import logging
+import os
 import random
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ import trio
 from kafkalite.api import HANDLERS
 from kafkalite.api.context import Services
 from kafkalite.clock import Clock, SystemClock
+from kafkalite.http.port import HttpPort, parse_http_address
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.checkpoint import format_uuid
 from kafkalite.log.directories import METADATA_PROPERTY
@@ -116,6 +118,8 @@ class Broker:
         self._entropy = entropy or random.Random()
         self._cluster: composition.ClusterParts | None = None
         self._ports: dict[str, int] = {}
+        self._http: HttpPort | None = None
+        self._http_token = config.optional_str("kafkalite.http.token")
         self._image = Image()
         self._patterns = PatternResolver(self._clock)
 
@@ -131,6 +135,18 @@ class Broker:
         if not host:
             host = "127.0.0.1" if first.host in ("", "0.0.0.0", "::") else first.host
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def http_url(self) -> str | None:
+        """Where a browser finds this broker, None without an HTTP port.
+
+        A token that was made up at the start is part of it.
+        """
+        if self._http is None:
+            return None
+        if self._http_token and self.config.optional_str("kafkalite.http.token") is None:
+            return f"{self._http.url}/?token={self._http_token}"
+        return self._http.url
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -275,6 +291,7 @@ class Broker:
         )
         self._ports = await connections.bind(self.config.listeners)
         try:
+            self._http = await self._bind_http(connections)
             async with trio.open_nursery() as outside:
                 with trio.CancelScope(shield=True) as inside:
                     outside.start_soon(self._stop_when_cancelled, inside)
@@ -284,8 +301,40 @@ class Broker:
                 outside.cancel_scope.cancel()
         finally:
             connections.close()
+            if self._http is not None:
+                self._http.close()
             if self._cluster is not None:
                 self._cluster.peers.close()
+
+    async def _bind_http(self, connections: ConnectionServer) -> HttpPort | None:
+        """Take the port for browsers and scrapers, if there is to be one."""
+        config = self.config
+        is_ephemeral = config.listeners[0].port == 0
+        address = parse_http_address(
+            config.str("kafkalite.http.listener"), is_ephemeral=is_ephemeral
+        )
+        if address is None:
+            return None
+        if not address.is_loopback and self._http_token is None:
+            self._http_token = os.urandom(16).hex()
+        requests = composition.request_observer(config)
+        self._dispatcher.on_answered = requests.on_answered
+        port = HttpPort(
+            address,
+            module="kafkalite.observe.serving",
+            make_server=lambda: composition.http_server(
+                self.services,
+                self._dispatcher,
+                connections,
+                self._cluster,
+                requests=requests,
+                ports=self._ports,
+                bootstrap=self.bootstrap,
+                token=self._http_token,
+            ),
+        )
+        await port.bind()
+        return port
 
     async def _start(self, nursery: trio.Nursery, connections: ConnectionServer) -> None:
         """Join the cluster, take up the roles it gives, and accept clients."""
@@ -324,6 +373,8 @@ class Broker:
         else:
             nursery.start_soon(self._retry_offline)
         await nursery.start(connections.run)
+        if self._http is not None:
+            await nursery.start(self._http.run)
 
     async def _make_logs(self) -> None:
         """Make the logs of many new partitions, a few at a time (rule 251)."""

@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,6 +38,7 @@ from kafkalite.txn.shard import TransactionShards
 if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
+    from kafkalite.http.server import HttpServer
     from kafkalite.isr.alter_partition import IsrKeeper
     from kafkalite.isr.fetcher import ReplicaFetchers
     from kafkalite.log.disk import Disk
@@ -45,7 +46,10 @@ if TYPE_CHECKING:
     from kafkalite.meta.image import Change, Image
     from kafkalite.meta.runner import MetadataRunner
     from kafkalite.meta.store import MetadataStore
+    from kafkalite.network.dispatch import Dispatcher
+    from kafkalite.network.listeners import ConnectionServer
     from kafkalite.network.sockets import Network
+    from kafkalite.observe.requests import Requests
     from kafkalite.peers.clients import ControllerClient, PeerClients
     from kafkalite.peers.forwarding import Forwarder
     from kafkalite.types import TopicPartition
@@ -265,3 +269,40 @@ def housekeeping_settings(config: "BrokerConfig") -> HousekeepingSettings:
             io_max_bytes_per_second=config.float("log.cleaner.io.max.bytes.per.second"),
         ),
     )
+
+
+def request_observer(config: "BrokerConfig") -> "Requests":
+    """Make what counts requests, and keeps the latest; only for a broker with an HTTP port."""
+    from kafkalite.observe.requests import Requests
+
+    return Requests(
+        max_bytes=config.int("kafkalite.journal.max.bytes"),
+        slow_ms=config.int("kafkalite.slow.request.ms"),
+    )
+
+
+def http_server(
+    services: Services,
+    dispatcher: "Dispatcher",
+    connections: "ConnectionServer",
+    cluster: ClusterParts | None,
+    *,
+    requests: "Requests",
+    ports: "Mapping[str, int]",
+    bootstrap: str,
+    token: str | None,
+) -> "HttpServer":
+    """Make what answers on the HTTP port; only called once somebody has connected to it."""
+    from kafkalite.observe.inside import BrokerParts
+    from kafkalite.observe.serving import broker_server
+
+    parts = BrokerParts(
+        services=services,
+        dispatcher=dispatcher,
+        connections=connections,
+        requests=requests,
+        peers=None if cluster is None else cluster.peers,
+        ports=ports,
+        bootstrap=bootstrap,
+    )
+    return broker_server(parts, token=token)

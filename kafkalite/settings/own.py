@@ -9,17 +9,29 @@ OWN_SETTINGS: tuple[Setting, ...] = (
     Setting("kafkalite.auto.create.topics.wait", BOOLEAN, True, update=Update.CLUSTER_WIDE),
     Setting("kafkalite.cluster.id", STRING, None),
     Setting("kafkalite.group.evict.on.disconnect", BOOLEAN, False),
+    Setting("kafkalite.http.allowed.hosts", ConfigType.LIST, None),
+    Setting("kafkalite.http.listener", STRING, ""),
+    Setting("kafkalite.http.token", ConfigType.PASSWORD, None),
     Setting("kafkalite.internal.topics.fit.brokers", BOOLEAN, False),
+    Setting("kafkalite.journal.max.bytes", ConfigType.INT, 0, minimum=0),
     Setting("kafkalite.metadata.flush", BOOLEAN, True),
+    Setting("kafkalite.metrics.labels", ConfigType.LIST, None),
+    Setting(
+        "kafkalite.metrics.names", ConfigType.LIST, ("jmx",), choices=("jmx", "persec", "reporter")
+    ),
     Setting("kafkalite.profile", STRING, "dev", choices=("dev", "test", "kafka")),
     Setting("kafkalite.validate.records", BOOLEAN, False, update=Update.CLUSTER_WIDE),
+    Setting("kafkalite.slow.request.ms", ConfigType.INT, -1, minimum=-1),
 )
 
 _DEV = {
     "group.initial.rebalance.delay.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
+    "kafkalite.http.listener": "auto",
     "kafkalite.internal.topics.fit.brokers": "true",
     "kafkalite.validate.records": "true",
+    "kafkalite.journal.max.bytes": "4194304",
+    "kafkalite.slow.request.ms": "100",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": "kafkalite-data",
 }
@@ -34,6 +46,7 @@ PROFILES: dict[str, dict[str, str]] = {
         "group.consumer.min.session.timeout.ms": "1",
         "group.min.session.timeout.ms": "1",
         "kafkalite.group.evict.on.disconnect": "true",
+        "kafkalite.http.listener": "",
         "kafkalite.metadata.flush": "false",
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dir": "",
@@ -46,6 +59,7 @@ PROFILES: dict[str, dict[str, str]] = {
 
 dev: for a person at a machine; no waiting for more members before a group starts, loopback only,
 data in the current directory, the records of every batch looked at.
+data in the current directory, an HTTP port on 9080 or the next that is free.
 test: for the life of a test; any free port, a temporary directory (`log.dir` empty), nothing
 forced to disk, small internal topics, members of classic groups gone as soon as their connection is
 and those of consumer groups told of a rebalance within half a second.

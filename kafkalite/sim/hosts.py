@@ -119,6 +119,7 @@ class Host:
             load_config(
                 overrides={
                     "node.id": str(self.broker_id),
+                    "kafkalite.http.listener": "",
                     "listeners": f"PLAINTEXT://{self.name}:{PORT}",
                     "log.dirs": "/data",
                     **self._settings,

@@ -57,6 +57,7 @@ class Broker:
         data_dir: where to keep data; by default a temporary directory, removed at the end.
         host: address to listen on.
         port: TCP port; 0 takes any free one.
+        http: also serve HTTP (health, metrics, the API, the console), at `http_url`.
 
     Attributes:
         clock: the time that this broker goes by, to be advanced, frozen and set.
@@ -70,10 +71,13 @@ class Broker:
         data_dir: str | Path | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        http: bool = False,
     ) -> None:
         self._settings = {name: setting_text(value) for name, value in (config or {}).items()}
         self._settings.setdefault("kafkalite.profile", "test")
         self._settings.setdefault("listeners", f"PLAINTEXT://{host}:{port}")
+        if http:
+            self._settings.setdefault("kafkalite.http.listener", "127.0.0.1:0")
         self._data_dir = data_dir
         self._thread: threading.Thread | None = None
         self._started = threading.Event()
@@ -165,6 +169,14 @@ class Broker:
     def port(self) -> int:
         """The port that it listens on."""
         return int(self.bootstrap.rpartition(":")[2])
+
+    @property
+    def http_url(self) -> str:
+        """Where its HTTP port is, without a slash at the end; made with `http=True`."""
+        url = self.server.http_url
+        if url is None:
+            raise RuntimeError("this broker has no HTTP port; make it with http=True")
+        return url
 
     @property
     def server(self) -> ServerBroker:

@@ -1,12 +1,15 @@
 """`kafkalite serve` as a process of its own: its one line, its signals, its refusals."""
 
 import contextlib
+import json
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 import click
 import pytest
@@ -18,7 +21,7 @@ from kafkalite.client.cluster import Client
 from kafkalite.meta.store import BrokerIdTaken
 from kafkalite.testing.zookeeper import ZooKeeper
 
-READY = re.compile(r"kafkalite ready: bootstrap=(\S+) profile=(\S+) data=(\S+)\n")
+READY = re.compile(r"kafkalite ready: bootstrap=(\S+) profile=(\S+)(?: http=(\S+))? data=(\S+)\n")
 
 
 @contextlib.contextmanager
@@ -37,7 +40,7 @@ def started(*arguments, cwd, environment=None, ready=True):
             line = process.stdout.readline()
             match = READY.fullmatch(line)
             assert match, line + process.stderr.read()
-            process.bootstrap, process.profile, process.data = match.groups()
+            process.bootstrap, process.profile, process.http, process.data = match.groups()
         yield process
     finally:
         process.kill()
@@ -84,6 +87,20 @@ class TestLife:
                 assert process.wait(20) == 0
         finally:
             signal.signal(signal.SIGHUP, ignored)
+
+    def test_says_where_a_browser_finds_it(self, tmp_path):
+        with (
+            started("serve", "--listen", "0", cwd=tmp_path) as process,
+            urllib.request.urlopen(f"{process.http}/health/ready", timeout=20) as answer,
+        ):
+            assert json.load(answer)["status"] == "ready"
+        with started("serve", "--listen", "0", "--http", "off", cwd=tmp_path) as process:
+            assert process.http is None
+        with started("serve", "--listen", "0", "--http", "0.0.0.0:0", cwd=tmp_path) as process:
+            address, _, token = process.http.partition("/?token=")
+            assert len(token) == 32
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(f"{address}/api/v1/cluster", timeout=20)
 
     def test_without_a_command_it_serves(self, tmp_path):
         environment = {"KAFKA_LISTENERS": "PLAINTEXT://127.0.0.1:0"}

@@ -19,6 +19,7 @@ from kafkalite.coordinator.shard import partition_for
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import GroupShards
 from kafkalite.isr.partition import Partition
+from kafkalite.isr.traffic import Traffic
 from kafkalite.log.put_off import PutOff
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import TransactionSettings
@@ -100,6 +101,7 @@ class Node:
     """One broker of a cluster; satisfies `Peers` for itself."""
 
     def __init__(self, cluster, broker_id, **settings):
+        self.traffic = Traffic()
         self.cluster = cluster
         self.broker_id = broker_id
         self.clock = TrioClock()

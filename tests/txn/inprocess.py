@@ -36,6 +36,7 @@ from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import GroupShards
 from kafkalite.isr.partition import Partition
+from kafkalite.isr.traffic import Traffic
 from kafkalite.log.log import Log
 from kafkalite.log.put_off import PutOff
 from kafkalite.log.recovery import open_log
@@ -114,6 +115,7 @@ class FakeMetadata:
 
 class FakeReplicas:
     def __init__(self):
+        self.traffic = Traffic()
         self.all = {}
 
     def find(self, topic_partition):

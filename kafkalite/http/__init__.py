@@ -1,0 +1,1 @@
+"""The HTTP port: requests, routes, who may ask, and the server. Knows nothing of Kafka."""

@@ -1,0 +1,108 @@
+"""Kafka's messages as JSON, for people: all fields by their names, what is long cut short. Pure."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, Final
+from uuid import UUID
+
+from kafkalite.observe.requests import Entry, SizeOnly, error_names
+from kafkalite.settings.tables import BROKER
+from kafkalite.wire.errors import ErrorCode
+from kafkalite.wire.schema import Structure
+
+ITEMS_MAX: Final = 100
+BYTES_MAX: Final = 1_024
+DEPTH_MAX: Final = 12
+
+
+def message_json(value: Any, depth: int = 0) -> Any:
+    """Return a message, or a part of one, as JSON has it."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return int(value) if isinstance(value, IntEnum) else value
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, SizeOnly):
+        return {"size_bytes": value.size_bytes}
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes_json(bytes(value[:BYTES_MAX]), len(value))
+    if depth >= DEPTH_MAX:
+        return "..."
+    if isinstance(value, list | tuple):
+        items = [message_json(each, depth + 1) for each in value[:ITEMS_MAX]]
+        return items if len(value) <= ITEMS_MAX else [*items, f"... {len(value) - ITEMS_MAX} more"]
+    if isinstance(value, Mapping):
+        return {str(name): message_json(each, depth + 1) for name, each in value.items()}
+    if isinstance(value, Structure):
+        found: dict[str, Any] = {}
+        name: str
+        for name in type(value).__slots__:
+            each = getattr(value, name, None)
+            found[name] = (
+                error_json(each) if name == "error_code" else message_json(each, depth + 1)
+            )
+        setting = BROKER.get(found.get("name", ""))
+        if setting is not None and setting.is_sensitive and found.get("value") is not None:
+            found["value"] = "(hidden)"
+        return found
+    if hasattr(value, "__len__"):
+        return {"size_bytes": len(value)}
+    return type(value).__name__
+
+
+def bytes_json(data: bytes, size: int) -> Any:
+    """Return bytes as text if they are text, else in hexadecimal."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return {"hex": data.hex(), "size_bytes": size}
+    return (
+        text
+        if text.isprintable() and size == len(data)
+        else {"hex": data.hex(), "size_bytes": size}
+    )
+
+
+def error_json(code: Any) -> Any:
+    """Return an error code with its name."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return code
+
+
+def entry_json(number: int, entry: Entry, *, whole: bool = False) -> dict[str, Any]:
+    """Return an entry of the journal; the messages only if `whole`."""
+    exchange, context = entry.exchange, entry.context
+    found: dict[str, Any] = {
+        "id": number,
+        "at_ms": entry.at_ms,
+        "api": exchange.handler.api.key.name,
+        "version": exchange.header.api_version,
+        "client_id": exchange.header.client_id,
+        "connection_id": context.connection_id,
+        "peer": f"{context.peer_address[0]}:{context.peer_address[1]}",
+        "topics": sorted(topics_of(exchange.request)),
+        "errors": error_names(exchange.result),
+        "request_bytes": exchange.size_bytes,
+        "response_bytes": entry.response_bytes,
+        "total_ms": round(entry.total_us / 1_000, 3),
+        "wait_ms": round(entry.wait_us / 1_000, 3),
+    }
+    if whole:
+        found["request"] = message_json(exchange.request)
+        found["response"] = message_json(exchange.result)
+    return found
+
+
+def topics_of(request: object) -> set[str]:
+    """Return the names of topics in a request."""
+    found: set[str] = set()
+    for name in ("topics", "topic_data", "topic_names", "topic_partitions"):
+        for topic in getattr(request, name, None) or ():
+            if isinstance(topic, str):
+                found.add(topic)
+            else:
+                named = getattr(topic, "name", None) or getattr(topic, "topic", None)
+                if isinstance(named, str) and named:
+                    found.add(named)
+    return found
