@@ -4,12 +4,14 @@ from collections.abc import Iterable
 
 import click
 
+from kafkalite.cli.consumer_groups import print_consumer_group, read_by
 from kafkalite.cli.options import json_option, partition_list, with_cluster
 from kafkalite.cli.output import examples, plural, print_json, print_table
 from kafkalite.cli.positions import FORMS, Position, position_option
 from kafkalite.cli.streams_groups import print_streams_group
 from kafkalite.client import groups as group_requests
 from kafkalite.client.cluster import Client
+from kafkalite.client.consumer_groups import describe_consumer_group
 from kafkalite.client.groups import Group
 from kafkalite.client.offsets import ends
 from kafkalite.client.streams_groups import describe_streams_group, source_topics
@@ -18,6 +20,7 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 DEAD = "Dead"
 STREAMS = "streams"
+CONSUMER = "consumer"
 
 
 @click.group()
@@ -60,11 +63,16 @@ def list_(client: Client, as_json: bool) -> None:
 def describe(client: Client, group_id: str, as_json: bool) -> None:
     """Show a group's members, committed offsets and lag.
 
-    Lag is how many offsets lie between what is committed and the end of the partition. Of a streams
-    group its subtopologies and tasks are shown too.
+    Lag is how many offsets lie between what is committed and the end of the partition. Members that
+    use Kafka 4's consumer protocol are shown with their epochs, and with what they are to have if
+    they have something else. Of a streams group its subtopologies and tasks are shown too.
     """
-    if group_requests.type_of(client, group_id) == STREAMS:
+    kind = group_requests.type_of(client, group_id)
+    if kind == STREAMS:
         _describe_streams(client, group_id, as_json=as_json)
+        return
+    if kind == CONSUMER:
+        _describe_consumer(client, group_id, as_json=as_json)
         return
     group = group_requests.describe_group(client, group_id)
     state = _state(client, group)
@@ -111,6 +119,13 @@ def describe(client: Client, group_id: str, as_json: bool) -> None:
         click.echo(f"  {member.member_id} at {member.client_host.removeprefix('/')}: {names}")
     if rows:
         print_table([name.upper() for name in columns], rows)
+
+
+def _describe_consumer(client: Client, group_id: str, *, as_json: bool) -> None:
+    group = describe_consumer_group(client, group_id)
+    committed = group_requests.committed_offsets(client, group_id)
+    last = _ends_of_existing(client, [*committed, *read_by(group)])
+    print_consumer_group(group, committed, last, as_json=as_json)
 
 
 def _describe_streams(client: Client, group_id: str, *, as_json: bool) -> None:

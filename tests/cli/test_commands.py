@@ -11,6 +11,12 @@ from kafkalite.cli import main as main_module
 from kafkalite.cli.main import run
 from kafkalite.client.consumer import Consumer
 from kafkalite.testing import Broker
+from kafkalite.wire.errors import ErrorCode
+from kafkalite.wire.messages.consumer_group_heartbeat import (
+    CONSUMER_GROUP_HEARTBEAT,
+    ConsumerGroupHeartbeatRequest,
+)
+from kafkalite.wire.messages.find_coordinator import FIND_COORDINATOR, FindCoordinatorRequest
 from tests.group.streams.harness import Thread
 from tests.group.streams.speaking import heartbeat, join
 from tests.group.streams.topologies import subtopology
@@ -434,6 +440,62 @@ class TestActiveGroup:
             code=1,
             error="NON_EMPTY_GROUP: group 'g' has members; stop them first",
         )
+
+
+class TestConsumerGroups:
+    """Members of the consumer protocol (KIP-848)."""
+
+    @pytest.fixture
+    def client(self, broker):
+        broker.create_topic("orders", partitions=2)
+        broker.produce("orders", b"v", partition=0)
+        with RawClient(broker) as connected:
+            request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+            while connected.ask(FIND_COORDINATOR, 4, request).coordinators[0].error_code:
+                time.sleep(0.01)
+            yield connected
+
+    def beat(self, client, member_id, epoch, **said):
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id=member_id, member_epoch=epoch, **said
+        )
+        answer = client.ask(CONSUMER_GROUP_HEARTBEAT, 1, request)
+        assert answer.error_code == ErrorCode.NONE, answer
+
+    def join(self, client, member_id):
+        said = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["orders"]}
+        self.beat(client, member_id, 0, topic_partitions=[], **said)
+
+    def test_epochs_targets_and_lag_are_shown(self, kafkalite, broker, client):
+        self.join(client, "a")
+        assert kafkalite("groups", "list")[1:] == ["g      Stable  consumer  consumer"]
+        lines = kafkalite("groups", "describe", "g")
+        assert lines[:2] == [
+            "g: Stable, 1 member, assignor uniform, epoch 2, target of epoch 2",
+            "  a at 127.0.0.1, epoch 2: orders-0, orders-1",
+        ]
+        assert lines[3].split() == ["orders", "0", "-", "1", "-", "raw"]
+        self.join(client, "b")
+        self.beat(client, "a", 2)
+        lines = kafkalite("groups", "describe", "g")
+        assert lines[0].startswith("g: Reconciling, 2 members")
+        assert lines[1].endswith("epoch 2: orders-0, orders-1 (to have orders-0)")
+        assert lines[2].endswith("epoch 3: nothing assigned (to have orders-1)")
+        described = json.loads("".join(kafkalite("groups", "describe", "g", "--json")))
+        assert (described["group_epoch"], described["target_epoch"]) == (3, 3)
+        first = described["members"][0]
+        assert (first["protocol"], first["target"]) == ("consumer", ["orders-0"])
+
+    def test_a_group_without_members_is_altered_and_deleted(self, kafkalite, client):
+        self.join(client, "a")
+        in_use = "NON_EMPTY_GROUP: group 'g' has members; stop them first"
+        kafkalite("groups", "delete", "g", code=1, error=in_use)
+        self.beat(client, "a", -1)
+        kafkalite("groups", "reset-offsets", "g", "--topic", "orders", "--to", "end")
+        lines = kafkalite("groups", "describe", "g")
+        assert lines[0].startswith("g: Empty, 0 members")
+        assert lines[2].split() == ["orders", "0", "1", "1", "0", "-"]
+        assert kafkalite("groups", "delete", "g") == ["deleted group g"]
 
 
 class TestStreamsGroups:

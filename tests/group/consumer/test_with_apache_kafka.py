@@ -1,0 +1,651 @@
+"""Apache Kafka's coordinator and this one, asked the same by consumers: answers side by side.
+
+Random scripts of heartbeats (joins, owned partitions right and wrong, stale epochs, static members
+that go and come, other topics and assignors, leaves), of members that speak the classic protocol in
+the same group, of commits and fetches, of changes of topics, and what operators ask. The interval
+between assignments is off, so that answers do not depend on the time. Then each reads the log that
+the other wrote. Topic ids differ between the brokers, and are compared by name.
+"""
+
+import random
+import struct
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from compat_tests.apache_kafka import KAFKA_4, ApacheBroker, run_tool
+from compat_tests.conftest import skip_or_fail
+from compat_tests.toolchains import MissingToolchain, find_program
+from kafkalite.coordinator.records import decode_batch
+from kafkalite.group.consumer.embedded import read_assignment
+from kafkalite.group.java_order import copied_set_order, uuid_hash
+from kafkalite.group.records import GroupRecordCodec
+from kafkalite.types import ZERO_UUID
+from kafkalite.wire.errors import ErrorCode
+from kafkalite.wire.messages import APIS
+from kafkalite.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kafkalite.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+from kafkalite.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kafkalite.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafkalite.wire.messages.delete_groups import DeleteGroupsRequest
+from kafkalite.wire.messages.delete_topics import DeleteTopicsRequest
+from kafkalite.wire.messages.describe_groups import DescribeGroupsRequest
+from kafkalite.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafkalite.wire.messages.heartbeat import HeartbeatRequest
+from kafkalite.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kafkalite.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafkalite.wire.messages.list_groups import ListGroupsRequest
+from kafkalite.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafkalite.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafkalite.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kafkalite.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kafkalite.wire.messages.sync_group import SyncGroupRequest
+from kafkalite.wire.records import iterate_batches
+from kafkalite.wire.stored.consumer_protocol import (
+    SUBSCRIPTION,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+)
+from tests.raw_client import RawClient
+from tests.server.broker_process import BrokerProcess
+
+pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
+
+SCRIPTS = 60
+STEPS = 60
+PATIENCE_S = 30
+SETTINGS = {
+    "group.consumer.assignment.interval.ms": "0",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "auto.create.topics.enable": "false",
+}
+API = {api.key.name: api for api in APIS.values()}
+
+
+class Side:
+    """One of the two brokers, and the ids that it gave to topics."""
+
+    def __init__(self, broker):
+        self.client = RawClient(broker)
+        self.ids = {}
+        self.probes = 0
+
+    def ask(self, name, version, request):
+        return self.client.ask(API[name], version, request)
+
+    def wait_for(self, name, version, request, is_ready):
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_ready(answer := self.ask(name, version, request)):
+            assert time.monotonic() < deadline, f"{name}: {answer}"
+            time.sleep(0.02)
+        return answer
+
+    def prepare(self):
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=["x"])
+        self.wait_for("FIND_COORDINATOR", 4, request, lambda a: not a.coordinators[0].error_code)
+        self.wait_for("LIST_GROUPS", 4, ListGroupsRequest(), lambda a: not a.error_code)
+
+    def create(self, topics):
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(name=name, num_partitions=count, replication_factor=1)
+                for name, count in topics.items()
+            ],
+            timeout_ms=10_000,
+        )
+        self.ask("CREATE_TOPICS", 5, request)
+        self.wait_topics(topics)
+
+    def wait_topics(self, topics):
+        """Return when the coordinator knows them, which is after the broker does."""
+        self.probes += 1
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=f"probe-{self.probes}",
+            member_id="probe",
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=[*topics],
+            topic_partitions=[],
+        )
+        count = sum(topics.values())
+        self.wait_for(
+            "CONSUMER_GROUP_HEARTBEAT",
+            1,
+            request,
+            lambda a: (
+                a.assignment is not None
+                and sum(len(t.partitions) for t in a.assignment.topic_partitions) == count
+            ),
+        )
+        asked = [MetadataRequestTopic(name=name, topic_id=ZERO_UUID) for name in topics]
+        answer = self.ask("METADATA", 12, MetadataRequest(topics=asked))
+        self.ids |= {topic.name: topic.topic_id for topic in answer.topics}
+
+    def drop(self, topics):
+        request = DeleteTopicsRequest(topic_names=[*topics], timeout_ms=10_000)
+        self.ask("DELETE_TOPICS", 5, request)
+
+    def order(self, topics):
+        """How topics stand to each other in the orders that assignors use."""
+        ids = {self.ids[name]: name for name in topics}
+        by_hash = [ids[each] for each in copied_set_order(ids, uuid_hash)]
+        return by_hash, [ids[each] for each in sorted(ids, key=signed)]
+
+    def name(self, topic_id):
+        return next((name for name, known in self.ids.items() if known == topic_id), str(topic_id))
+
+    def owned(self, partitions):
+        if partitions is None:
+            return None
+        return [
+            TopicPartitions(topic_id=self.ids[name], partitions=sorted(indexes))
+            for name, indexes in partitions.items()
+        ]
+
+
+@dataclass
+class Member:
+    member_id: str
+    instance_id: str | None = None
+    epoch: int = 0
+    has: dict = field(default_factory=dict)
+    classic: bool = False
+
+
+class Pair:
+    """Both brokers and one group; what is sent goes to both, and the answers have to agree."""
+
+    def __init__(self, sides, name, rng):
+        self.sides, self.name, self.rng = sides, name, rng
+        self.topics = {f"{name}-a": rng.choice([1, 2, 3, 5]), f"{name}-b": rng.choice([1, 2])}
+        self.members = [Member("a"), Member("b"), Member("c", "i1"), Member("d", "i1"), Member("e")]
+        self.previous = {}
+        apache, ours = sides
+        apache.create(self.topics)
+        ours.create(self.topics)
+        # Assignors break ties by topic ids, which each broker makes: in the same order, then.
+        while ours.order(self.topics) != apache.order(self.topics):
+            ours.drop(self.topics)
+            ours.create(self.topics)
+
+    def both(self, name, version, build, shown):
+        """Ask both; return Apache's answer, and what of both has to be the same."""
+        answers = [
+            side.ask(name, version, build(side) if callable(build) else build)
+            for side in self.sides
+        ]
+        apaches, ours = (
+            shown(answer, side) for answer, side in zip(answers, self.sides, strict=True)
+        )
+        assert ours == apaches, f"{name}: Apache {apaches}, kafkalite {ours}"
+        return answers[0]
+
+    # --- Heartbeats
+
+    def beat(self, member, *, owned=None, epoch=None, **said):
+        epoch = member.epoch if epoch is None else epoch
+
+        def build(side):
+            return ConsumerGroupHeartbeatRequest(
+                **{
+                    "group_id": self.name,
+                    "member_id": member.member_id,
+                    "member_epoch": epoch,
+                    "instance_id": member.instance_id,
+                    "topic_partitions": side.owned(owned),
+                    **said,
+                }
+            )
+
+        answer = self.both("CONSUMER_GROUP_HEARTBEAT", 1, build, shown_heartbeat)
+        if answer.error_code:
+            if answer.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+                member.epoch, member.has = 0, {}
+            return answer
+        self.previous[member.member_id] = member.epoch
+        member.epoch, member.classic = max(answer.member_epoch, 0), False
+        if answer.assignment is not None:
+            apache = self.sides[0]
+            member.has = {
+                apache.name(t.topic_id): t.partitions for t in answer.assignment.topic_partitions
+            }
+        return answer
+
+    def subscription(self):
+        return self.rng.choice(
+            [[f"{self.name}-a"], [f"{self.name}-a"], [*self.topics], [f"{self.name}-b"], []]
+        )
+
+    def join(self, member):
+        said = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": self.subscription()}
+        odd = self.rng.random()
+        if odd < 0.2:
+            said["server_assignor"] = self.rng.choice(["range", "uniform", "sticky"])
+        elif odd < 0.25:
+            said["rebalance_timeout_ms"] = -1
+        elif odd < 0.3:
+            said["subscribed_topic_regex"] = self.rng.choice(["(", ""])
+        elif odd < 0.35:
+            said["subscribed_topic_names"] = None
+        member.has = {}
+        self.beat(member, epoch=0, owned={}, **said)
+
+    def keep(self, member):
+        self.beat(member)
+
+    def acknowledge(self, member):
+        self.beat(member, owned=member.has)
+
+    def say_all(self, member):
+        self.beat(
+            member,
+            owned=member.has,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=self.subscription(),
+        )
+
+    def claim(self, member):
+        name = f"{self.name}-a"
+        self.beat(member, owned={name: self.rng.sample(range(self.topics[name]), 1)})
+
+    def be_stale(self, member):
+        epoch = self.rng.choice(
+            [self.previous.get(member.member_id, 1), member.epoch + 1, member.epoch - 1]
+        )
+        if epoch > 0:
+            self.beat(member, epoch=epoch, owned=self.rng.choice([None, member.has, {}]))
+
+    def change(self, member):
+        self.beat(
+            member,
+            **self.rng.choice(
+                [
+                    {"rack_id": self.rng.choice("xyz")},
+                    {"server_assignor": self.rng.choice(["range", "uniform"])},
+                    {"rebalance_timeout_ms": 50_000},
+                    {"subscribed_topic_names": self.subscription()},
+                ]
+            ),
+        )
+
+    def leave(self, member):
+        away = member.instance_id is not None and self.rng.random() < 0.6
+        self.beat(member, epoch=-2 if away else -1)
+        member.epoch, member.has = 0, {}
+
+    def misspell(self, member):
+        self.beat(
+            member,
+            **self.rng.choice(
+                [
+                    {"instance_id": ""},
+                    {"rack_id": " "},
+                    {"member_id": ""},
+                    {"member_epoch": -3},
+                    {"server_assignor": "sticky"},
+                    {"group_id": "unknown"},
+                    {"member_id": "stranger"},
+                    {"instance_id": "i9"},
+                ]
+            ),
+        )
+
+    # --- Members of the classic protocol; only in a group that is there, where ids are their own
+
+    def has_others(self, member):
+        return any(m.epoch > 0 and not m.classic and m is not member for m in self.members)
+
+    def join_classic(self, member):
+        if member.instance_id is not None or not self.has_others(member):
+            return
+        topics = self.subscription()
+
+        def build(side):
+            del side
+            message = ConsumerProtocolSubscription(
+                topics=topics,
+                owned_partitions=[
+                    TopicPartition(topic=name, partitions=[*indexes])
+                    for name, indexes in member.has.items()
+                ],
+            )
+            data = SUBSCRIPTION.encode_versioned(1, message)
+            return JoinGroupRequest(
+                group_id=self.name,
+                session_timeout_ms=45_000,
+                rebalance_timeout_ms=60_000,
+                member_id=member.member_id,
+                protocol_type="consumer",
+                protocols=[JoinGroupRequestProtocol(name="cooperative-sticky", metadata=data)],
+            )
+
+        answer = self.both(
+            "JOIN_GROUP",
+            9,
+            build,
+            lambda a, _: (a.error_code, a.generation_id, a.protocol_name, a.leader, a.members),
+        )
+        if not answer.error_code:
+            member.epoch, member.classic = answer.generation_id, True
+            self.sync(member)
+
+    def sync(self, member):
+        if not member.classic:
+            return
+        request = SyncGroupRequest(
+            group_id=self.name,
+            generation_id=member.epoch,
+            member_id=member.member_id,
+            protocol_type="consumer",
+            protocol_name="cooperative-sticky",
+        )
+        answer = self.both(
+            "SYNC_GROUP", 5, request, lambda a, _: (a.error_code, assigned(a.assignment))
+        )
+        if not answer.error_code:
+            member.has = assigned(answer.assignment)
+
+    def beat_classic(self, member):
+        if not member.classic:
+            return
+        epoch = member.epoch + self.rng.choice([0, 0, 0, 1])
+        request = HeartbeatRequest(
+            group_id=self.name, generation_id=epoch, member_id=member.member_id
+        )
+        answer = self.both("HEARTBEAT", 4, request, lambda a, _: a.error_code)
+        if answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
+            self.join_classic(member)
+
+    def leave_classic(self, member):
+        if not any(m.epoch > 0 and not m.classic for m in self.members):
+            return
+        if sum(m.epoch > 0 and not m.classic for m in self.members if m is not member) == 0:
+            return  # it would become a classic group, in which answers wait
+        named = MemberIdentity(member_id=member.member_id, group_instance_id=member.instance_id)
+        request = LeaveGroupRequest(group_id=self.name, members=[named])
+        self.both(
+            "LEAVE_GROUP",
+            5,
+            request,
+            lambda a, _: (a.error_code, [m.error_code for m in a.members]),
+        )
+        member.epoch, member.has, member.classic = 0, {}, False
+
+    # --- Offsets, topics, operators
+
+    def commit(self, member):
+        epoch = member.epoch + self.rng.choice([0, 0, -1, -1, -2, 1])
+        epoch, member_id = self.rng.choice([(epoch, member.member_id)] * 4 + [(-1, "")])
+        name = self.rng.choice([*self.topics])
+        indexes = self.rng.sample(range(self.topics[name]), 1)
+        version = self.rng.choice([8, 9, 10, 10])
+
+        def build(side):
+            return OffsetCommitRequest(
+                group_id=self.name,
+                generation_id_or_member_epoch=epoch,
+                member_id=member_id,
+                topics=[
+                    OffsetCommitRequestTopic(
+                        name=name,
+                        topic_id=side.ids[name],
+                        partitions=[
+                            OffsetCommitRequestPartition(
+                                partition_index=n, committed_offset=7, committed_metadata=""
+                            )
+                            for n in indexes
+                        ],
+                    )
+                ],
+            )
+
+        self.both(
+            "OFFSET_COMMIT",
+            version,
+            build,
+            lambda a, _: [
+                (p.partition_index, p.error_code) for t in a.topics for p in t.partitions
+            ],
+        )
+
+    def fetch(self, member):
+        epoch = member.epoch + self.rng.choice([0, 0, -1, 1])
+        member_id, epoch = self.rng.choice([(member.member_id, epoch)] * 3 + [(None, -1)])
+        version = self.rng.choice([9, 10])
+
+        def build(side):
+            topics = [
+                OffsetFetchRequestTopics(
+                    name=name, topic_id=side.ids[name], partition_indexes=[*range(count)]
+                )
+                for name, count in self.topics.items()
+            ]
+            group = OffsetFetchRequestGroup(
+                group_id=self.name, member_id=member_id, member_epoch=epoch, topics=topics
+            )
+            return OffsetFetchRequest(groups=[group])
+
+        self.both(
+            "OFFSET_FETCH",
+            version,
+            build,
+            lambda a, _: [
+                (g.error_code, [(p.committed_offset, p.error_code) for t in g.topics
+                                for p in t.partitions])
+                for g in a.groups
+            ],
+        )  # fmt: skip
+
+    def grow(self, member):
+        del member
+        name = f"{self.name}-a"
+        if self.topics[name] > 6:
+            return
+        self.topics[name] += 1
+        topic = CreatePartitionsTopic(name=name, count=self.topics[name], assignments=None)
+        request = CreatePartitionsRequest(topics=[topic], timeout_ms=10_000)
+        for side in self.sides:
+            side.ask("CREATE_PARTITIONS", 3, request)
+            side.wait_topics({name: self.topics[name]})
+
+    def describe(self, member):
+        del member
+        request = ConsumerGroupDescribeRequest(group_ids=[self.name, "unknown"])
+        self.both("CONSUMER_GROUP_DESCRIBE", 1, request, shown_description)
+
+    def list(self, member):
+        del member
+        states = self.rng.choice([[], ["stable"], ["Reconciling"], ["EMPTY"], ["Assigning"]])
+        types = self.rng.choice([[], ["Consumer"], ["classic"], ["nonsense"]])
+        request = ListGroupsRequest(states_filter=states, types_filter=types)
+
+        def shown(answer, side):
+            del side
+            return [
+                (g.protocol_type, g.group_state, g.group_type)
+                for g in answer.groups
+                if g.group_id == self.name
+            ]
+
+        self.both("LIST_GROUPS", 5, request, shown)
+
+    def describe_classic(self, member):
+        del member
+        self.both(
+            "DESCRIBE_GROUPS",
+            self.rng.choice([5, 6]),
+            DescribeGroupsRequest(groups=[self.name]),
+            lambda a, _: [(g.error_code, g.group_state) for g in a.groups],
+        )
+
+    def delete_offsets(self, member):
+        del member
+        topic = OffsetDeleteRequestTopic(
+            name=f"{self.name}-a", partitions=[OffsetDeleteRequestPartition(partition_index=0)]
+        )
+        request = OffsetDeleteRequest(group_id=self.name, topics=[topic])
+        self.both(
+            "OFFSET_DELETE",
+            0,
+            request,
+            lambda a, _: (a.error_code, [p.error_code for t in a.topics for p in t.partitions]),
+        )
+
+    def delete(self, member):
+        del member
+        request = DeleteGroupsRequest(groups_names=[self.name])
+        self.both("DELETE_GROUPS", 2, request, lambda a, _: [r.error_code for r in a.results])
+
+
+USUAL = ("join", "keep", "keep", "acknowledge", "acknowledge", "acknowledge", "beat_classic")
+ODD = ("say_all", "claim", "be_stale", "change", "leave", "misspell", "join_classic",
+       "join_classic", "sync", "leave_classic")  # fmt: skip
+OTHERS = (
+    *("commit", "commit", "fetch", "fetch", "grow", "describe", "describe", "list"),
+    *("describe_classic", "delete_offsets", "delete"),
+)
+
+
+def signed(topic_id):
+    return struct.unpack(">qq", topic_id.bytes)
+
+
+def assigned(data):
+    found = read_assignment(bytes(data)).assigned_partitions if data else []
+    return {each.topic: sorted(each.partitions) for each in found if each.partitions}
+
+
+def shown_heartbeat(answer, side):
+    return (
+        ErrorCode(answer.error_code).name,
+        bool(answer.error_message),
+        (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms),
+        None if answer.assignment is None else by_name(answer.assignment, side),
+    )
+
+
+def by_name(assignment, side):
+    return sorted(
+        (side.name(t.topic_id), sorted(t.partitions)) for t in assignment.topic_partitions
+    )
+
+
+def shown_description(answer, side):
+    return [
+        (
+            (ErrorCode(g.error_code).name, bool(g.error_message), g.group_id, g.group_state),
+            (g.group_epoch, g.assignment_epoch, g.assignor_name, g.authorized_operations),
+            sorted(
+                (
+                    (m.member_id, m.instance_id or "", m.rack_id or "", m.member_epoch),
+                    (m.client_id, m.client_host, m.member_type),
+                    (sorted(m.subscribed_topic_names), m.subscribed_topic_regex or ""),
+                    by_name(m.assignment, side),
+                    by_name(m.target_assignment, side),
+                )
+                for m in g.members
+            ),
+        )
+        for g in answer.groups
+    ]
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory):
+    try:
+        find_program("java")
+        folder = tmp_path_factory.mktemp("oracle")
+        named = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
+        ours = BrokerProcess(folder / "ours", **named)
+        with ApacheBroker(config=SETTINGS, data_dir=folder / "apaches") as apache:
+            ours.start()
+            try:
+                yield apache, ours, folder
+            finally:
+                ours.kill()
+    except MissingToolchain as missing:
+        skip_or_fail(str(missing))
+
+
+@pytest.fixture(scope="module")
+def sides(brokers):
+    made = [Side(broker) for broker in brokers[:2]]
+    for side in made:
+        side.prepare()
+    return made
+
+
+@pytest.mark.parametrize("seed", range(SCRIPTS))
+def test_answers_are_the_same(sides, seed):
+    rng = random.Random(seed)
+    pair = Pair(sides, f"app{seed}", rng)
+    done = []
+    for _ in range(STEPS):
+        member = rng.choice(pair.members)
+        step = rng.choice(USUAL if rng.random() < 0.6 else rng.choice([ODD, OTHERS]))
+        if member.classic and step in ("keep", "acknowledge", "say_all", "claim", "be_stale",
+                                       "change", "leave"):  # fmt: skip
+            step = "beat_classic"
+        if member.epoch == 0 and step in ("keep", "acknowledge", "say_all", "claim", "change"):
+            step = "join"
+        done.append(f"{step}({member.member_id}, {member.epoch}, {member.has})")
+        try:
+            getattr(pair, step)(member)
+        except AssertionError as difference:
+            difference.add_note(f"seed {seed}: {'; '.join(done)}")
+            raise
+
+
+def test_each_reads_what_the_other_wrote(brokers, sides):
+    """`kafka-dump-log` reads our records, and our codec those of Apache's, to the byte."""
+    del sides
+    apache, ours, folder = brokers
+    name = "__consumer_offsets-0/00000000000000000000.log"
+    dumped = run_tool(
+        KAFKA_4,
+        "kafka-dump-log",
+        "--offsets-decoder",
+        "--print-data-log",
+        "--files",
+        str(folder / "ours" / name),
+    ).stdout
+    for number in (3, 5, 6, 7, 8):
+        assert f'"type":"{number}"' in dumped
+    assert "UNKNOWN" not in dumped
+    assert "Failed to decode" not in dumped
+    codec = GroupRecordCodec()
+    kinds = set()
+    data = memoryview((folder / "apaches" / name).read_bytes())
+    for position, header in iterate_batches(data):
+        for record in decode_batch(data[position : position + header.size], codec):
+            kinds.add(type(record.key).__name__)
+            key, value = codec.encode(record)
+            assert codec.decode(key, value) is not None
+    assert {
+        f"ConsumerGroup{kind}Key"
+        for kind in (
+            "Metadata",
+            "MemberMetadata",
+            "TargetAssignmentMetadata",
+            "TargetAssignmentMember",
+            "CurrentMemberAssignment",
+        )
+    } <= kinds
+    assert apache.port
+    assert ours.port
