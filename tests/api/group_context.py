@@ -7,7 +7,7 @@ from uuid import UUID
 import trio
 from trio.testing import MockClock
 
-from kafkalite.api import find_coordinator, group_admin, groups, offsets
+from kafkalite.api import consumer_groups, find_coordinator, group_admin, groups, offsets
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Pending
 from kafkalite.coordinator.runtime import CoordinatorRuntime
@@ -22,7 +22,7 @@ OFFSETS = "__consumer_offsets"
 PARTITIONS = 5
 HANDLERS = {
     handler.api.key.name: handler
-    for module in (groups, group_admin, offsets, find_coordinator)
+    for module in (groups, group_admin, consumer_groups, offsets, find_coordinator)
     for handler in module.HANDLERS
 }
 

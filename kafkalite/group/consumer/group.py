@@ -310,16 +310,20 @@ class ConsumerGroup:
     ) -> str | None:
         """Return the assignor that most members want, None if nobody wants one.
 
-        Of equals, the last by name: the one that Kafka's hash map has first ("uniform").
+        Of equals, the one that Kafka's hash map has first: "uniform", but of those that there are
+        already, what this member alone brings along.
 
         Args:
             before: a member.
             after: what it is about to be.
         """
-        counts = dict(self.assignors)
+        counts = {name: self.assignors[name] for name in sorted(self.assignors, reverse=True)}
         _count(counts, None if before is None else before.server_assignor, -1)
-        _count(counts, None if after is None else after.server_assignor, 1)
-        return max(counts, key=lambda name: (counts[name], name), default=None)
+        wanted = None if after is None else after.server_assignor
+        if wanted is not None and wanted not in counts:
+            counts = {wanted: 0, **counts}
+        _count(counts, wanted, 1)
+        return max(counts, key=counts.__getitem__, default=None)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """Return all topics that a member reads; of a pattern that is not resolved, none."""
