@@ -14,6 +14,7 @@ from kafkalite.config.listeners import (
     parse_advertised,
     parse_listeners,
 )
+from kafkalite.config.protection import refuse_missing_protection
 from kafkalite.config.security import ListenerSettings, is_of_a_listener
 from kafkalite.log_config import LogConfig
 from kafkalite.settings.kinds import SettingError, Value, parse_value, split_list
@@ -54,13 +55,15 @@ def load_config(
     *,
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] | None = None,
+    overrides_from: str = "the command line",
 ) -> "BrokerConfig":
     """Return the settings of a broker that is about to start.
 
     Args:
         path: a `server.properties`.
         environment: the process's environment, of which `KAFKA_*` and `CLUSTER_ID` are read.
-        overrides: what the command line sets.
+        overrides: what goes before all these.
+        overrides_from: where it comes from, for errors.
 
     Raises:
         KafkaliteConfigError: a value that is not allowed, or a file that cannot be read.
@@ -71,7 +74,7 @@ def load_config(
     if path is not None:
         layers.append((_read_properties(Path(path)), str(path)))
     layers.append((settings_of_environment(environment or {}), "the environment"))
-    layers.append((overrides or {}, "the command line"))
+    layers.append((overrides or {}, overrides_from))
     for layer, origin in layers:
         static.update(layer)
         origins.update(dict.fromkeys(layer, origin))
@@ -218,7 +221,10 @@ class BrokerConfig:
         assert static is None or type(static) is tuple
         addresses = (static or ()) if advertised is None else split_list(advertised)
         names = tuple(bound_ports)
-        return endpoints(bound_ports, parse_advertised(addresses, listener_names=names))
+        parsed = parse_advertised(
+            addresses, listener_names=names, controller_names=self._controller_names
+        )
+        return endpoints(bound_ports, parsed)
 
     def log_config(self, topic_overrides: Mapping[_Str, _Str] | None = None) -> LogConfig:
         """Return the settings of a topic's logs: its own, and the broker's where it has none.
@@ -301,6 +307,15 @@ class BrokerConfig:
         if self.unknown:
             names = ", ".join(sorted(self.unknown))
             warnings.append(f"unknown settings, which are ignored: {names}")
+        ignored = [
+            name
+            for name in self._controller_names
+            if any(address.upper().startswith(f"{name}:") for address in self.list("listeners"))
+        ]
+        if ignored:
+            warnings.append(
+                f"listeners of a KRaft controller, which are not opened: {', '.join(ignored)}"
+            )
         inert = sorted(
             name
             for name in self.static
@@ -330,6 +345,11 @@ class BrokerConfig:
             )
         return self.str("security.inter.broker.protocol")
 
+    @property
+    def _controller_names(self) -> tuple[_Str, ...]:
+        """Names of a KRaft controller's listeners, which are not opened here."""
+        return tuple(name.upper() for name in self.list("controller.listener.names"))
+
     def _is_of_a_listener(self, name: _Str) -> _Bool:
         return is_of_a_listener(name, [listener.name for listener in self.listeners])
 
@@ -339,14 +359,16 @@ class BrokerConfig:
             self.listeners = parse_listeners(
                 self.list("listeners"),
                 protocol_map=self.str("listener.security.protocol.map"),
-                controller_names=self.list("controller.listener.names"),
+                controller_names=self._controller_names,
                 inter_broker_name=self._inter_broker_name(),
             )
             self.inter_broker_listener = inter_broker_listener(self.listeners).name
             parse_advertised(
                 self.list("advertised.listeners"),
                 listener_names=tuple(listener.name for listener in self.listeners),
+                controller_names=self._controller_names,
             )
+            refuse_missing_protection(self._values)
             if self.int("group.min.session.timeout.ms") > self.int("group.max.session.timeout.ms"):
                 raise SettingError(
                     "group.min.session.timeout.ms: has to be at most group.max.session.timeout.ms"

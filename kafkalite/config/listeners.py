@@ -102,11 +102,12 @@ def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:
 
 
 def parse_advertised(
-    addresses: Sequence[str], *, listener_names: Sequence[str]
+    addresses: Sequence[str], *, listener_names: Sequence[str], controller_names: Sequence[str] = ()
 ) -> dict[str, tuple[str, int]]:
     """Return host and port by listener name, for the listeners that `advertised.listeners` names.
 
-    Port 0 stands for the port that the listener got.
+    Port 0 stands for the port that the listener got. Those of a controller are left out: the file
+    of a combined Kafka node names them.
 
     Raises:
         SettingError: an address that no client could connect to.
@@ -116,6 +117,8 @@ def parse_advertised(
         return advertised
     for address in addresses:
         listener = _parse_address("advertised.listeners", address)
+        if listener.name in controller_names:
+            continue
         if listener.name not in listener_names:
             names = ", ".join(listener_names)
             raise SettingError(

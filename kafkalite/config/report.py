@@ -29,6 +29,13 @@ from kafkalite.settings.topics import TOPIC_SYNONYMS
 
 UNKNOWN_TYPE = 0
 
+_TOLD_READ_ONLY = {
+    "advertised.listeners": True,
+    "listener.security.protocol.map": False,
+    "listeners": False,
+}
+"""What Apache Kafka says of settings that can be changed here and not there, or the reverse."""
+
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Synonym:
@@ -68,8 +75,9 @@ class ConfigEntry:
 
 
 def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Return the settings of a topic, by name."""
-    return [_topic_entry(config, overrides, setting) for setting in _visible(TOPIC)]
+    """Return the settings of a topic, by name; those for Kafka's own tests once they are set."""
+    shown = [TOPIC[name] for name in sorted(TOPIC) if not TOPIC[name].internal or name in overrides]
+    return [_topic_entry(config, overrides, setting) for setting in shown]
 
 
 def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
@@ -173,7 +181,7 @@ def _topic_entry(
 def _broker_entry(config: BrokerConfig, setting: Setting) -> ConfigEntry:
     name = setting.name
     synonyms = _synonyms(config, _family(name), name, is_sensitive=setting.is_sensitive)
-    read_only = setting.update is Update.READ_ONLY
+    read_only = _TOLD_READ_ONLY.get(name, setting.update is Update.READ_ONLY)
     return _entry(setting, config.value(name), synonyms, read_only=read_only)
 
 

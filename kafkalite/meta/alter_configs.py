@@ -2,6 +2,7 @@
 
 Which error code a refusal has differs between the kinds of resource, as in Kafka: a value that a
 topic cannot have is INVALID_CONFIG, one that a broker cannot have INVALID_REQUEST.
+Unknown names are refused but for brokers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -228,10 +229,7 @@ def _check_set(resource: ConfigResource, configs: Mapping[str, str], rules: Rule
                 code = ErrorCode.INVALID_REQUEST
                 check_client_metrics(configs)
             case _:
-                unknown = any(
-                    name not in BROKER and not name.startswith("listener.name.") for name in configs
-                )
-                code = code if unknown else ErrorCode.INVALID_REQUEST
+                code = ErrorCode.INVALID_REQUEST
                 check_broker(configs, cluster_default=not resource.name)
                 if "advertised.listeners" in configs:
                     parse_advertised(

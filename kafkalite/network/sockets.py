@@ -112,10 +112,12 @@ class SocketSettings:
 
     @staticmethod
     def of(config: "BrokerConfig") -> "SocketSettings":
-        """Return what the broker's configuration says."""
+        """Return what the broker's configuration says; the default of receiving is the kernel's."""
+        receive_buffer = "socket.receive.buffer.bytes"
+        is_set = receive_buffer in config.static
         return SocketSettings(
             send_buffer_bytes=config.int("socket.send.buffer.bytes"),
-            receive_buffer_bytes=config.int("socket.receive.buffer.bytes"),
+            receive_buffer_bytes=config.int(receive_buffer) if is_set else -1,
             backlog=config.int("socket.listen.backlog.size"),
             stays_awake=config.optional_str("zookeeper.connect") is None,
         )

@@ -69,7 +69,8 @@ def check_broker(configs: Mapping[str, str], *, cluster_default: bool) -> None:
                 continue
             if name.startswith(_LISTENER_PREFIX):
                 raise _needs_broker(name)
-            raise SettingError(f"Unknown broker config name: {name}")
+            # As Kafka: it may be a plug-in's, and is then described as a secret.
+            continue
         if setting.update is Update.READ_ONLY:
             raise SettingError(f"{name}: cannot be changed while the broker runs")
         if name.startswith(_PER_LISTENER_ONLY):

@@ -16,7 +16,7 @@ LONG_MAX = 2**63 - 1
 CLUSTER_SETTINGS: tuple[Setting, ...] = (
     # Read-only in Apache Kafka; a container learns its outside address only after the start.
     Setting("advertised.listeners", LIST, None, update=PER_BROKER),
-    Setting("alter.config.policy.class.name", CLASS, None, inert=True),
+    Setting("alter.config.policy.class.name", CLASS, None),
     Setting("alter.log.dirs.replication.quota.window.num", INT, 11, minimum=1, inert=True),
     Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, minimum=1, inert=True),
     Setting("auto.create.topics.enable", BOOLEAN, True),
@@ -63,7 +63,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("controller.quota.window.num", INT, 11, minimum=1, inert=True),
     Setting("controller.quota.window.size.seconds", INT, 1, minimum=1, inert=True),
     Setting("controller.socket.timeout.ms", INT, 30_000),
-    Setting("create.topic.policy.class.name", CLASS, None, inert=True),
+    Setting("create.topic.policy.class.name", CLASS, None),
     Setting("default.replication.factor", INT, 1),
     Setting("delete.records.purgatory.purge.interval.requests", INT, 1, inert=True),
     Setting("delete.topic.enable", BOOLEAN, True),
@@ -143,7 +143,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("num.network.threads", INT, 3, minimum=1, update=CLUSTER_WIDE, inert=True),
     Setting("num.partitions", INT, 1, minimum=1),
     Setting("num.replica.fetchers", INT, 1, minimum=1, update=CLUSTER_WIDE, inert=True),
-    Setting("process.roles", LIST, (), choices=("broker", "controller"), inert=True),
+    Setting("process.roles", LIST, (), choices=("broker", "controller")),
     Setting("producer.purgatory.purge.interval.requests", INT, 1_000, inert=True),
     Setting("queued.max.request.bytes", LONG, -1),
     Setting("queued.max.requests", INT, 500, minimum=1, inert=True),
@@ -181,8 +181,8 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("socket.connection.setup.timeout.max.ms", LONG, 30_000, inert=True),
     Setting("socket.connection.setup.timeout.ms", LONG, 10_000),
     Setting("socket.listen.backlog.size", INT, 50, minimum=1),
-    # 102,400 in Apache Kafka: a request of 1 MiB then costs twice the processor time here.
-    Setting("socket.receive.buffer.bytes", INT, -1),
+    # Left to the system unless it is set: with this size a request of 1 MiB costs twice the time.
+    Setting("socket.receive.buffer.bytes", INT, 102_400),
     Setting("socket.request.max.bytes", INT, 104_857_600, minimum=1),
     Setting("socket.send.buffer.bytes", INT, 102_400),
     Setting("telemetry.max.bytes", INT, 1_048_576, minimum=1),

@@ -16,7 +16,7 @@ PER_BROKER = Update.PER_BROKER
 LONG_MAX = 2**63 - 1
 
 SECURITY_SETTINGS: tuple[Setting, ...] = (
-    Setting("authorizer.class.name", STRING, "", inert=True),
+    Setting("authorizer.class.name", STRING, ""),
     Setting("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, minimum=1, inert=True),
     Setting("delegation.token.expiry.time.ms", LONG, 86_400_000, minimum=1, inert=True),
     Setting("delegation.token.max.lifetime.ms", LONG, 604_800_000, minimum=1, inert=True),

@@ -17,7 +17,7 @@ from kafkalite.api.client_metrics import ClientInstance
 from kafkalite.client.consumer import ConsumedRecord, consumed, visible_batches
 from kafkalite.client.murmur import murmur2
 from kafkalite.clock import AdjustableClock, TrioClock
-from kafkalite.config import load_config
+from kafkalite.config import KafkaliteConfigError, load_config
 from kafkalite.faults.disk import FaultyDisk
 from kafkalite.faults.injector import Injector
 from kafkalite.meta.events import CreateTopic, DeleteTopic
@@ -42,6 +42,7 @@ Result = TypeVar("Result")
 DEFAULT_TIMEOUT_S: Final = 10.0
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 30.0
+CONFIG: Final = "Broker(config=...)"
 STOPPED_MEANWHILE: Final = "the broker was stopped meanwhile"
 
 
@@ -53,7 +54,8 @@ class Broker:
     as soon as their connection is. All methods may be called from any thread.
 
     Args:
-        config: broker settings by Kafka's names, such as {"num.partitions": 3}.
+        config: broker settings by Kafka's names, such as {"num.partitions": 3}; a name that
+            neither Kafka nor kafkalite knows is an error.
         data_dir: where to keep data; by default a temporary directory, removed at the end.
         host: address to listen on.
         port: TCP port; 0 takes any free one.
@@ -386,7 +388,11 @@ class Broker:
             self._started.set()
 
     async def _main(self, settings: Mapping[str, str]) -> None:
-        config = load_config(overrides=settings)
+        config = load_config(overrides=settings, overrides_from=CONFIG)
+        if config.unknown:
+            # A test that misspells a setting would test something else.
+            names = ", ".join(sorted(config.unknown))
+            raise KafkaliteConfigError(f"unknown settings: {names} (from {CONFIG})")
         self.disk.syncs = config.bool("kafkalite.metadata.flush")
         server = ServerBroker(config, clock=self._clock, disk=self.disk)
         self._stop_wanted = trio.Event()

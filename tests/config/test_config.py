@@ -150,11 +150,118 @@ def test_settings_that_only_kafka_acts_on_warn_once_together() -> None:
             "KAFKA_NODE_ID": "7",
         }
     )
-    (warning,) = config.warnings
-    assert warning.startswith("settings that have no effect in kafkalite: controller.quorum.voters")
-    assert "process.roles" in warning
-    assert "secret" not in warning
+    opened, inert = config.warnings
+    assert opened == "listeners of a KRaft controller, which are not opened: CONTROLLER"
+    assert inert.startswith("settings that have no effect in kafkalite: controller.quorum.voters")
+    assert "secret" not in inert
     assert config.node_id == 7
+
+
+SHIPPED_WITH_4_3 = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,\
+  SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+"""What the files of Apache Kafka's distributions set."""
+
+SHIPPED_WITH_3_9_KRAFT = SHIPPED_WITH_4_3.replace(
+    "controller.quorum.bootstrap.servers=localhost:9093",
+    "controller.quorum.voters=1@localhost:9093",
+)
+
+SHIPPED_WITH_3_9 = """
+broker.id=0
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kafka-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.retention.check.interval.ms=300000
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=18000
+group.initial.rebalance.delay.ms=0
+"""
+
+BROKER_OF_4_3 = """
+process.roles=broker
+node.id=2
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://localhost:9092
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+log.dirs=/tmp/kraft-broker-logs
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "ignored"),
+    [
+        (SHIPPED_WITH_4_3, {"PLAINTEXT": ("localhost", 9092)}, ["controller.quorum.bootstrap"]),
+        (SHIPPED_WITH_3_9_KRAFT, {"PLAINTEXT": ("localhost", 9092)}, ["controller.quorum.voters"]),
+        (SHIPPED_WITH_3_9, {"PLAINTEXT": ("", 9092)}, []),
+        (BROKER_OF_4_3, {"PLAINTEXT": ("localhost", 9092)}, ["controller.quorum.bootstrap"]),
+    ],
+    ids=["4.3", "3.9 kraft", "3.9", "4.3 broker"],
+)
+def test_the_files_of_kafkas_distributions_start_a_broker(
+    tmp_path: Path, text: str, names: dict[str, tuple[str, int]], ignored: list[str]
+) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(text)
+    config = load_config(path)
+    assert config.endpoints({"PLAINTEXT": 9092}) == names
+    assert config.unknown == ()
+    said = " ".join(config.warnings)
+    assert all(name in said for name in ignored)
+    assert ("CONTROLLER" in said) == ("CONTROLLER://" in text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "acc"),
+        ("create.topic.policy.class.name", "com.example.Policy", "no class of Java"),
+        ("alter.config.policy.class.name", "com.example.Policy", "no class of Java"),
+        ("process.roles", "controller", "there are no separate controllers"),
+    ],
+)
+def test_what_would_protect_and_is_not_there_stops_the_start(
+    name: str, value: str, message: str
+) -> None:
+    with pytest.raises(KafkaliteConfigError, match=rf"^{name}: .*{message}.*command line\)$"):
+        load_config(overrides={name: value})
+    load_config(overrides={"authorizer.class.name": "", "process.roles": "broker,controller"})
 
 
 @pytest.mark.parametrize("name", ["node.id", "broker.id"])

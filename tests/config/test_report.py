@@ -177,3 +177,34 @@ def test_names_select_and_no_names_mean_all() -> None:
     entries = describe_topic(kafka(), {})
     assert select(entries, None) == select(entries, []) == entries
     assert [entry.name for entry in select(entries, ["nope", "segment.ms"])] == ["segment.ms"]
+
+
+def test_a_setting_for_kafkas_own_tests_is_described_where_a_topic_sets_it() -> None:
+    name = "internal.segment.bytes"
+    assert select(describe_topic(kafka(), {}), [name]) == []
+    entry = one(describe_topic(kafka(), {name: "4096"}), name)
+    assert (entry.value, entry.source) == ("4096", ConfigSource.TOPIC)
+
+
+OF_A_RUNNING_NODE = {"broker.id", "node.id", "controller.listener.names", "process.roles"}
+"""What the node that was asked had to be given; here these have no value or another."""
+
+
+def test_a_broker_is_described_as_kafka_4_3_describes_itself() -> None:
+    """Names, types, values, and whether they may be changed or are secrets: the whole answer."""
+    found = {
+        entry.name: [entry.type, entry.value, entry.read_only, entry.is_sensitive]
+        for entry in describe_broker(kafka())
+    }
+    own = {name for name in found if name.startswith(("kafkalite.", "zookeeper."))}
+    assert {name: found[name] for name in found if name not in own | OF_A_RUNNING_NODE} == {
+        name: told for name, told in KAFKA["broker"].items() if name not in OF_A_RUNNING_NODE
+    }
+
+
+def test_a_topic_is_described_as_kafka_4_3_describes_one() -> None:
+    found = {
+        entry.name: [entry.type, entry.value, entry.read_only, entry.is_sensitive]
+        for entry in describe_topic(kafka(), {})
+    }
+    assert found == KAFKA["topic"]

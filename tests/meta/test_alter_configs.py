@@ -120,7 +120,6 @@ class TestBroker:
             ("1", "num.partitions", "5", ErrorCode.INVALID_REQUEST),
             ("1", "log.segment.bytes", "x", ErrorCode.INVALID_REQUEST),
             ("", "sasl.jaas.config", "x", ErrorCode.INVALID_REQUEST),
-            ("1", "nope", "x", ErrorCode.INVALID_CONFIG),
             ("1", "advertised.listeners", "NOPE://a:1", ErrorCode.INVALID_REQUEST),
             ("1", "advertised.listeners", "PLAINTEXT://0.0.0.0:1", ErrorCode.INVALID_REQUEST),
             ("2", "log.retention.ms", "5", ErrorCode.INVALID_REQUEST),

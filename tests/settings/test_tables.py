@@ -27,8 +27,6 @@ KNOWN_DIFFERENCES = {
     ("broker", "node.id"): "default",
     ("broker", "controller.listener.names"): "default",
     ("broker", "process.roles"): "default",
-    # Large requests come in fewer pieces.
-    ("broker", "socket.receive.buffer.bytes"): "default",
     # May be changed after the start: a container learns its outside address only then.
     ("broker", "advertised.listeners"): "read-only",
     # Sockets are opened once.
