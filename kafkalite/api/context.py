@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kafkalite.log.manager import LogManager
     from kafkalite.log.put_off import PutOff
     from kafkalite.meta.background_topics import BackgroundTopics
+    from kafkalite.meta.deleted_topics import DeletedTopics
     from kafkalite.meta.group_configs import GroupConfigs
     from kafkalite.meta.image import BrokerImage
     from kafkalite.meta.runner import MetadataRunner
@@ -46,6 +47,7 @@ class Services:
     group_configs: "GroupConfigs"
     client_metrics: "ClientMetrics"
     background_topics: "BackgroundTopics"
+    deleted_topics: "DeletedTopics"
     fetch_max_bytes: int
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
 
@@ -85,6 +87,8 @@ class RequestContext:
     client_id: str = ""
     client_software: tuple[str, str] | None = None
     """Name and version of the client's software, once ApiVersions v3+ has told it (KIP-511)."""
+    is_consumer: bool = False
+    """Records were fetched on this connection."""
     now_ms: int = 0
     """Wall clock in milliseconds when the request was read."""
 

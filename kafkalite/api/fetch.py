@@ -115,6 +115,7 @@ def _reader(request: FetchRequest, context: RequestContext) -> Reader:
 
 def admit(request: FetchRequest, context: RequestContext) -> "FetchResponse | DelayedFetch":
     """Answer at once if there is enough to send, else when there is (rule 70)."""
+    context.is_consumer = True
     reader = _reader(request, context)
     plan = context.services.fetch_sessions.plan(
         request,

@@ -50,6 +50,8 @@ def admit(request: MetadataRequest, context: RequestContext) -> MetadataResponse
     may_create = request.allow_auto_topic_creation and context.services.config.bool(
         "auto.create.topics.enable"
     )
+    if may_create and context.is_consumer:
+        missing = _without_deleted(missing, context)
     if may_create and missing:
         return Pending(partial(_create_missing, request, wanted, context, missing))
     return _response(request, context, _named(wanted, image, {}))
@@ -70,6 +72,14 @@ def refuse(
             for topic in request.topics or ()
         ],
     )
+
+
+def _without_deleted(missing: list[str], context: RequestContext) -> list[str]:
+    """Leave out what was deleted while this consumer went on asking for it (decision 0073)."""
+    if context.services.config.bool("kafkalite.auto.create.deleted.topics"):
+        return missing
+    deleted = context.services.deleted_topics.names
+    return [name for name in missing if name not in deleted]
 
 
 def _once_each(request: MetadataRequest, context: RequestContext) -> list[MetadataRequestTopic]:

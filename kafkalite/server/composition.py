@@ -24,6 +24,7 @@ from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.housekeeping import HousekeepingSettings
 from kafkalite.log.put_off import PutOff
 from kafkalite.meta.background_topics import BackgroundTopics
+from kafkalite.meta.deleted_topics import DeletedTopics
 from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.local import METADATA_FILE, LocalStore
 from kafkalite.server.pattern_resolver import PatternResolver
@@ -149,6 +150,8 @@ def services(
 ) -> Services:
     """Make the coordinators, and put together what handlers may know."""
     share_sessions = ShareSessions(max_sessions=config.int("group.share.max.share.sessions"))
+    deleted_topics = DeletedTopics()
+    metadata.subscribe(deleted_topics.on_changes)
 
     def perform(effect: object) -> None:
         performers.get(type(effect), transactions.perform)(effect)
@@ -198,6 +201,7 @@ def services(
             max_sessions=config.int("max.incremental.fetch.session.cache.slots"),
             first_id=entropy.randrange(1, 2**31),
         ),
+        deleted_topics=deleted_topics,
         client_metrics=ClientMetrics(telemetry_max_bytes=config.int("telemetry.max.bytes")),
         background_topics=BackgroundTopics(metadata, clock),
         group_configs=group_configs,

@@ -6,6 +6,7 @@ BOOLEAN = ConfigType.BOOLEAN
 STRING = ConfigType.STRING
 
 OWN_SETTINGS: tuple[Setting, ...] = (
+    Setting("kafkalite.auto.create.deleted.topics", BOOLEAN, True, update=Update.CLUSTER_WIDE),
     Setting("kafkalite.auto.create.topics.wait", BOOLEAN, True, update=Update.CLUSTER_WIDE),
     Setting("kafkalite.cluster.id", STRING, None),
     Setting("kafkalite.group.evict.on.disconnect", BOOLEAN, False),
@@ -27,6 +28,7 @@ OWN_SETTINGS: tuple[Setting, ...] = (
 _DEV = {
     "group.initial.rebalance.delay.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
+    "kafkalite.auto.create.deleted.topics": "false",
     "kafkalite.http.listener": "auto",
     "kafkalite.internal.topics.fit.brokers": "true",
     "kafkalite.validate.records": "true",
@@ -58,8 +60,8 @@ PROFILES: dict[str, dict[str, str]] = {
 """Defaults that differ from Apache Kafka's, by profile.
 
 dev: for a person at a machine; no waiting for more members before a group starts, loopback only,
-data in the current directory, the records of every batch looked at.
-data in the current directory, an HTTP port on 9080 or the next that is free.
+data in the current directory, an HTTP port on 9080 or the next that is free, the records of every
+batch looked at; no consumer brings back a topic that was deleted.
 test: for the life of a test; any free port, a temporary directory (`log.dir` empty), nothing
 forced to disk, small internal topics, members of classic groups gone as soon as their connection is
 and those of consumer groups told of a rebalance within half a second.

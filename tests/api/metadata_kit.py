@@ -8,6 +8,7 @@ import trio
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Pending
 from kafkalite.config import load_config
+from kafkalite.meta.deleted_topics import DeletedTopics
 from kafkalite.meta.local import LocalStore
 from kafkalite.meta.runner import MetadataRunner
 from kafkalite.wire.errors import KafkaError
@@ -30,8 +31,14 @@ class MetadataKit:
             new_uuid=self.new_uuid,
         )
         trio.run(self.metadata.load)
+        deleted_topics = DeletedTopics()
+        self.metadata.subscribe(deleted_topics.on_changes)
         self.services = SimpleNamespace(
-            config=self.config, metadata=self.metadata, logs=None, replicas=None
+            config=self.config,
+            metadata=self.metadata,
+            deleted_topics=deleted_topics,
+            logs=None,
+            replicas=None,
         )
         trio.run(self.metadata.register, {"PLAINTEXT": 9092})
 
@@ -46,7 +53,7 @@ class MetadataKit:
     def submit(self, event):
         return trio.run(self.metadata.submit, event)
 
-    def context(self, version, listener="PLAINTEXT"):
+    def context(self, version, listener="PLAINTEXT", **more):
         return RequestContext(
             services=self.services,
             connection_id=1,
@@ -55,12 +62,13 @@ class MetadataKit:
             local_address=("127.0.0.1", 4711),
             peer_address=("127.0.0.1", 1),
             api_version=version,
+            **more,
         )
 
-    def ask(self, handler, request, version=None, listener="PLAINTEXT"):
+    def ask(self, handler, request, version=None, listener="PLAINTEXT", **more):
         """Return the response as a client of this version would read it."""
         version = handler.api.versions[1] if version is None else version
-        context = self.context(version, listener)
+        context = self.context(version, listener, **more)
         api = handler.api
         (sent,) = [b"".join(map(bytes, api.encode_request(version, request)))]
         request = api.decode_request(version, sent)

@@ -3,7 +3,7 @@ from uuid import UUID
 import pytest
 
 from kafkalite.api.metadata import HANDLERS, refuse
-from kafkalite.meta.events import RegisterBroker, UnregisterBroker
+from kafkalite.meta.events import DeleteTopic, RegisterBroker, UnregisterBroker
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -21,7 +21,16 @@ def kit():
     return made
 
 
-def ask(kit, *names, version=13, auto=False, all_topics=False, listener="PLAINTEXT", **flags):
+def ask(
+    kit,
+    *names,
+    version=13,
+    auto=False,
+    all_topics=False,
+    listener="PLAINTEXT",
+    is_consumer=False,
+    **flags,
+):
     topics = [
         MetadataRequestTopic(name=name)
         if isinstance(name, str)
@@ -31,7 +40,7 @@ def ask(kit, *names, version=13, auto=False, all_topics=False, listener="PLAINTE
     request = MetadataRequest(
         topics=None if all_topics else topics, allow_auto_topic_creation=auto, **flags
     )
-    return kit.ask(HANDLER, request, version, listener)
+    return kit.ask(HANDLER, request, version, listener, is_consumer=is_consumer)
 
 
 def codes(response):
@@ -282,3 +291,25 @@ def test_an_error_of_the_whole_request(kit):
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     response = refuse(MetadataRequest(topics=None), error, kit.context(13))
     assert (response.error_code, response.topics) == (-1, [])
+
+
+class TestDeleted:
+    """Decision 0073."""
+
+    @pytest.mark.parametrize("profile", ["dev", "test", "kafka"])
+    @pytest.mark.parametrize("is_consumer", [False, True])
+    def test_a_deleted_topic_comes_back_by_whoever_may_bring_it_back(self, profile, is_consumer):
+        kit = MetadataKit(profile)
+        kit.create("t")
+        kit.submit(DeleteTopic(name="t"))
+        code = ask(kit, "t", auto=True, is_consumer=is_consumer).topics[0].error_code
+        comes_back = profile == "kafka" or not is_consumer
+        assert ("t" in kit.image.topics) == comes_back
+        assert code == (0 if comes_back else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def test_a_consumer_creates_what_never_was_or_is_there_again(self):
+        kit = MetadataKit()
+        assert codes(ask(kit, "new", auto=True, is_consumer=True)) == [("new", 0)]
+        kit.submit(DeleteTopic(name="new"))
+        ask(kit, "new", auto=True)
+        assert codes(ask(kit, "new", auto=True, is_consumer=True)) == [("new", 0)]

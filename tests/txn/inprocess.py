@@ -41,6 +41,7 @@ from kafkalite.log.log import Log
 from kafkalite.log.put_off import PutOff
 from kafkalite.log.recovery import open_log
 from kafkalite.log_config import LogConfig
+from kafkalite.meta.deleted_topics import DeletedTopics
 from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.image import BrokerImage, Image, PartitionImage, TopicImage
 from kafkalite.txn.coordinator import TransactionCoordinator
@@ -182,6 +183,7 @@ class InProcessBroker:
             transactions=self.transactions,
             put_off=self.put_off,
             fetch_sessions=FetchSessions(max_sessions=10, first_id=1),
+            deleted_topics=DeletedTopics(),
             client_metrics=ClientMetrics(telemetry_max_bytes=1 << 20),
             group_configs=GroupConfigs(broker_config, lambda: self.metadata.image),
             background_topics=SimpleNamespace(),
