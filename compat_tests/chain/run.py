@@ -15,6 +15,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, Produc
 from confluent_kafka.admin import AdminClient
 
 from compat_tests.cache import cached_dir, digest_of
+from compat_tests.chain.worker import STANDS_STILL
 from compat_tests.driver import REPOSITORY
 from compat_tests.streams.output import ANSWER_S, Tail, end_offsets
 from compat_tests.streams.source import create_topics
@@ -62,6 +63,8 @@ class Worker:
         #: How many transactions it said to have ended, by how; over all of its lives.
         self.ended: collections.Counter[str] = collections.Counter()
         self.starts = 0
+        #: Calls of its library that did not return, which the worker named before it ended.
+        self.stood_still: list[str] = []
         self.log: collections.deque[str] = collections.deque(maxlen=60)
 
     def start(self) -> None:
@@ -102,6 +105,8 @@ class Worker:
             if word in ("committed", "aborted"):
                 self.ended[word] += 1
             else:
+                if word.startswith(STANDS_STILL):
+                    self.stood_still.append(word)
                 self.log.append(word)
         process.stdout.close()
 
@@ -169,9 +174,11 @@ class Chain:
         """Return in a line what was done."""
         ended = sum((worker.ended for worker in self.workers), collections.Counter[str]())
         starts = sum(worker.starts for worker in self.workers)
+        stood_still = "".join(f"; {line}" for each in self.workers for line in each.stood_still)
         return (
             f"{sum(map(len, self.sent))} records, {ended['committed']} transactions committed and "
             f"{ended['aborted']} aborted, by {len(self.workers)} workers in {starts} lives"
+            f"{stood_still}"
         )
 
     def strike(self, fault: Fault, numbers: random.Random) -> None:

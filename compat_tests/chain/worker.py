@@ -6,8 +6,11 @@ writes ``committed`` or ``aborted`` for each transaction, and ends when it canno
 
 from __future__ import annotations
 
+import os
 import random
 import sys
+import threading
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import (
     Consumer,
@@ -18,7 +21,14 @@ from confluent_kafka import (
     libversion,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 WAIT_S = 30
+#: After which a call that was given WAIT_S is one that never returns.
+STANDS_STILL_S = 45
+#: The worker's last word then; it is started again, as after any end of its own.
+STANDS_STILL = "stands still"
 ABORTED_SHARE = 0.1
 RECORDS_MAX = 8
 #: librdkafka 2.9, which begins anew when it loses all brokers: then send_offsets_to_transaction
@@ -98,7 +108,10 @@ class Worker:
                     (message.topic(), message.partition()): message.offset() + 1
                     for message in messages
                 }
-                self.producer.send_offsets_to_transaction(
+                # librdkafka 2.16 does not return from it where the producer used the group's
+                # coordinator before and its broker restarted; with Apache Kafka neither.
+                self.watched(
+                    self.producer.send_offsets_to_transaction,
                     [TopicPartition(*place, offset) for place, offset in offsets.items()],
                     self.consumer.consumer_group_metadata(),
                     WAIT_S,
@@ -113,11 +126,28 @@ class Worker:
         return False
 
     @staticmethod
-    def again_if_retriable(end) -> None:
+    def watched(call: Callable[..., Any], *arguments: object) -> None:
+        """Call, and end the process if that does not return: nothing else helps the library."""
+
+        def give_up() -> None:
+            name = getattr(call, "__name__", str(call))
+            print(f"{STANDS_STILL}: librdkafka did not return from {name}", flush=True)
+            os._exit(1)
+
+        watchdog = threading.Timer(STANDS_STILL_S, give_up)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            call(*arguments)
+        finally:
+            watchdog.cancel()
+
+    @classmethod
+    def again_if_retriable(cls, end: Callable[..., Any]) -> None:
         """Call until it is answered; the library wants that of its users."""
         while True:
             try:
-                end(WAIT_S)
+                cls.watched(end, WAIT_S)
             except KafkaException as refused:
                 if not refused.args[0].retriable():
                     raise
