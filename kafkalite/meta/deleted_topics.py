@@ -4,11 +4,13 @@ A consumer that still asks for such a topic would create it again, and nobody wa
 one client that cannot know (decision 0073).
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final
 
 from kafkalite.meta.changes import Change, TopicCreated, TopicDeleted
 from kafkalite.meta.image import Image
+
+Subscriber = Callable[[Sequence[Change], Image], None]
 
 NAMES_MAX: Final = 1_000
 """As many as ids of deleted topics are remembered; the oldest go."""
@@ -19,6 +21,13 @@ class DeletedTopics:
 
     def __init__(self) -> None:
         self._names: dict[str, None] = {}
+
+    @classmethod
+    def following(cls, subscribe: Callable[[Subscriber], object]) -> "DeletedTopics":
+        """Return one that is told of all changes from now on."""
+        made = cls()
+        subscribe(made.on_changes)
+        return made
 
     @property
     def names(self) -> Container[str]:

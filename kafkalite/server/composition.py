@@ -150,8 +150,6 @@ def services(
 ) -> Services:
     """Make the coordinators, and put together what handlers may know."""
     share_sessions = ShareSessions(max_sessions=config.int("group.share.max.share.sessions"))
-    deleted_topics = DeletedTopics()
-    metadata.subscribe(deleted_topics.on_changes)
 
     def perform(effect: object) -> None:
         performers.get(type(effect), transactions.perform)(effect)
@@ -201,7 +199,7 @@ def services(
             max_sessions=config.int("max.incremental.fetch.session.cache.slots"),
             first_id=entropy.randrange(1, 2**31),
         ),
-        deleted_topics=deleted_topics,
+        deleted_topics=DeletedTopics.following(metadata.subscribe),
         client_metrics=ClientMetrics(telemetry_max_bytes=config.int("telemetry.max.bytes")),
         background_topics=BackgroundTopics(metadata, clock),
         group_configs=group_configs,

@@ -31,12 +31,10 @@ class MetadataKit:
             new_uuid=self.new_uuid,
         )
         trio.run(self.metadata.load)
-        deleted_topics = DeletedTopics()
-        self.metadata.subscribe(deleted_topics.on_changes)
         self.services = SimpleNamespace(
             config=self.config,
             metadata=self.metadata,
-            deleted_topics=deleted_topics,
+            deleted_topics=DeletedTopics.following(self.metadata.subscribe),
             logs=None,
             replicas=None,
         )
