@@ -1,6 +1,7 @@
 """ApiVersions (key 18), versions 0-4: what this broker answers (rules 5-8).
 
-What only brokers may ask is left out on listeners that they do not come in by.
+What only brokers may ask is left out on listeners that they do not come in by, and telemetry as
+long as nobody subscribed to it.
 
 v3: name and version of the client's software (KIP-511), features (KIP-584). v4: features whose
 least version is 0 (KIP-1022). A version that is too new is answered in v0 with error 35 and this
@@ -13,6 +14,7 @@ from typing import Any
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
+from kafkalite.meta.changes import CLIENT_METRICS_RESOURCE
 from kafkalite.meta.features import FEATURES, finalized_levels
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -27,6 +29,8 @@ from kafkalite.wire.messages.api_versions import (
 
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_FEATURES_FROM_0 = 4
+TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+"""Told once there is a subscription: librdkafka logs a line, each client asks (decision 0072)."""
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 """What a client may call its software and its version (KIP-511)."""
 
@@ -37,6 +41,8 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
     everyone = [handler.api for handler in others if not handler.between_brokers]
     keys_of_clients = _ranges([*everyone, API_VERSIONS])
     keys = _ranges([*(handler.api for handler in others), API_VERSIONS])
+    without_telemetry = [key for key in keys if key.api_key not in TELEMETRY]
+    without_telemetry_of_clients = [key for key in keys_of_clients if key.api_key not in TELEMETRY]
     supported_from_0 = [
         SupportedFeatureKey(name=each.name, min_version=each.min_level, max_version=each.max_level)
         for each in FEATURES
@@ -53,10 +59,13 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
                 request.client_software_version,
             )
         image = context.services.metadata.image
+        told, told_clients = keys, keys_of_clients
+        if not any(resource.type == CLIENT_METRICS_RESOURCE for resource in image.configs):
+            told, told_clients = without_telemetry, without_telemetry_of_clients
         has_0 = context.api_version >= FIRST_VERSION_WITH_FEATURES_FROM_0
         return ApiVersionsResponse(
             error_code=ErrorCode.NONE,
-            api_keys=keys if context.is_inter_broker else keys_of_clients,
+            api_keys=told if context.is_inter_broker else told_clients,
             supported_features=supported_from_0 if has_0 else supported,
             # As Kafka's, the offset of the metadata: a later one tells of later levels.
             finalized_features_epoch=image.version,

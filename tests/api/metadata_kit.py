@@ -56,11 +56,10 @@ class MetadataKit:
             services=self.services,
             connection_id=1,
             listener=listener,
-            is_inter_broker=False,
             local_address=("127.0.0.1", 4711),
             peer_address=("127.0.0.1", 1),
             api_version=version,
-            **more,
+            **{"is_inter_broker": False, **more},
         )
 
     def ask(self, handler, request, version=None, listener="PLAINTEXT", **more):

@@ -3,7 +3,8 @@ import pytest
 from kafkalite.api import HANDLERS as ALL
 from kafkalite.api.api_versions import handlers
 from kafkalite.api.metadata import HANDLERS as METADATA_HANDLERS
-from kafkalite.meta.events import UpdateFeatures
+from kafkalite.meta.changes import CLIENT_METRICS_RESOURCE
+from kafkalite.meta.events import AlterConfigs, UpdateFeatures
 from kafkalite.meta.features import FEATURES, FeatureUpdate, UpgradeType
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -14,7 +15,31 @@ from tests.api.metadata_kit import MetadataKit
 
 @pytest.fixture
 def kit():
-    return MetadataKit()
+    made = MetadataKit()
+    subscribe(made)
+    return made
+
+
+def subscribe(kit):
+    kit.submit(
+        AlterConfigs(
+            resource_type=CLIENT_METRICS_RESOURCE, resource_name="m", configs=[("metrics", "*")]
+        )
+    )
+
+
+@pytest.mark.parametrize("is_inter_broker", [False, True])
+def test_telemetry_is_told_once_somebody_subscribed_to_it(is_inter_broker):
+    kit = MetadataKit()
+    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+
+    def keys():
+        response = kit.ask(handler(), request, 4, is_inter_broker=is_inter_broker)
+        return {each.api_key for each in response.api_keys}
+
+    before = keys()
+    subscribe(kit)
+    assert keys() - before == {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 
 
 def handler(of=ALL):
