@@ -48,6 +48,8 @@ class Client:
     version: str
     prepare: Callable[[], Prepared]
     cannot: Mapping[str, str] = field(default_factory=dict)
+    #: False for older versions, which are run by CI and not by everybody.
+    is_current: bool = True
 
     @property
     def id(self) -> str:

@@ -18,7 +18,12 @@ from compat_tests.toolchains import MissingToolchain
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("streams")]
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.xdist_group("streams"),
+]
 
 FAULTS = (
     Fault.WORKER_KILLED,

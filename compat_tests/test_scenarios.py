@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 _CASES = [
-    pytest.param(scenario, client, id=f"{scenario.id}-{client.id}")
+    pytest.param(
+        scenario,
+        client,
+        id=f"{scenario.id}-{client.id}",
+        marks=() if client.is_current else pytest.mark.long,
+    )
     for scenario in SCENARIOS
     for client in all_clients()
     if client.reason_against(scenario.needs) is None

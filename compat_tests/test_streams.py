@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: In one worker of pytest-xdist: each is a Java machine and a broker for half a minute.
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("streams")]
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.xdist_group("streams"),
+]
 
 FAULTS = (
     Fault.APPLICATION_KILLED,

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 _CASES = [
-    pytest.param(scenario, version, id=f"{scenario.id}-{version}")
+    pytest.param(
+        scenario,
+        version,
+        id=f"{scenario.id}-{version}",
+        marks=() if version == KAFKA_4 else pytest.mark.long,
+    )
     for scenario in TOOL_SCENARIOS
     for version in (KAFKA_4, KAFKA_3_9)
 ]

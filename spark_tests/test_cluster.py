@@ -12,7 +12,7 @@ from kafkalite.testing import Cluster
 from spark_tests.streams import input_rows
 from spark_tests.topics import Topics, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 SOURCE, TARGET = "source", "target"
 PARTITIONS = 3

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Run every test on a machine with only Python (and Java, Maven, Node, Go for their clients).
 
-    python3 tests/run.py                 all suites, as CI runs them
+    python3 tests/run.py                 all suites, but for what takes long
+    python3 tests/run.py --all           everything, as CI runs it
     python3 tests/run.py tests -k fetch  what pytest is told
     python3 tests/run.py --venv          only prepare, and print where the environment is
 
@@ -28,8 +29,9 @@ def main() -> int:
     if arguments == ["--venv"]:
         print(folder)
         return 0
-    if not arguments:
-        arguments = [*SUITES, "-n", "2", "--dist", "loadgroup"]
+    if arguments in ([], ["--all"]):
+        chosen = [] if arguments else ["-m", "not long"]
+        arguments = [*SUITES, "-n", "2", "--dist", "loadgroup", *chosen]
     path = os.pathsep.join([str(folder / "bin"), os.environ.get("PATH", "")])
     command = [folder / "bin" / "python", "-m", "pytest", *arguments]
     return subprocess.call(command, cwd=ROOT, env={**os.environ, "PATH": path})

@@ -15,6 +15,7 @@ CLIENTS = [
         name="confluent-kafka",
         version=version,
         prepare=partial(python_client, "confluent_kafka", f"confluent-kafka=={version}"),
+        is_current=version == "2.16.1",
         cannot=_CANNOT,
     )
     for version in ("2.16.1", "2.6.1")

@@ -30,6 +30,11 @@ def prepare(version: str) -> Prepared:
 
 
 CLIENTS = [
-    Client(name="Java", version=version, prepare=partial(prepare, version))
+    Client(
+        name="Java",
+        version=version,
+        prepare=partial(prepare, version),
+        is_current=version == KAFKA_4,
+    )
     for version in (KAFKA_4, KAFKA_3_9)
 ]

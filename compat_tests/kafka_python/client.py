@@ -22,6 +22,7 @@ CLIENTS = [
     Client(
         name="kafka-python",
         version="2.3.2",
+        is_current=False,
         prepare=partial(python_client, "kafka_python", "kafka-python==2.3.2", *_CODECS),
         cannot={
             **_CANNOT,

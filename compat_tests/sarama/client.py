@@ -30,6 +30,7 @@ CLIENTS = [
         name="sarama",
         version="1.61.1 V2_1_0_0",
         prepare=prepare_old,
+        is_current=False,
         cannot={
             **_CANNOT,
             "require_stable": "needs Config.Version 2.5",

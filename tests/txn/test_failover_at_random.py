@@ -137,6 +137,7 @@ def test_committed_transactions_count_once_and_others_never(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_at_length():
     for seed in range(5, 25):
         trial(seed)
