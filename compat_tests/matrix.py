@@ -25,6 +25,27 @@ if TYPE_CHECKING:
 DOCUMENT = REPOSITORY / "docs" / "compatibility.md"
 _TOOL_VERSIONS = (KAFKA_4, KAFKA_3_9)
 
+#: Titles of what Kafka Streams does, with the test of each version that does it.
+_STREAMS = (
+    (
+        "exactly once while application and broker are killed",
+        {KAFKA_4: "undisturbed_run[4.3.1-classic]", KAFKA_3_9: "undisturbed_run[3.9.2-classic]"},
+    ),
+    (
+        "the same with `group.protocol=streams`",
+        {KAFKA_4: "undisturbed_run[4.3.1-streams]"},
+    ),
+    (
+        "exactly once while brokers of a cluster are killed",
+        {KAFKA_4: "coordinators_are_killed[classic]"},
+    ),
+    (
+        "the same with `group.protocol=streams`, in a cluster",
+        {KAFKA_4: "coordinators_are_killed[streams]"},
+    ),
+    ("kafka-streams-groups: all it can", {KAFKA_4: "does_all_it_can"}),
+)
+
 #: Test id (what stands in brackets) -> passed.
 outcomes: dict[str, bool] = {}
 
@@ -41,13 +62,26 @@ What each client really sends, and what surprised, is in `compat_tests/*/FINDING
 
 def collect(report: pytest.TestReport) -> None:
     """Note the outcome of one test of this suite."""
-    found = re.search(r"compat_tests/test_(?:scenarios|tools)\.py::\w+\[(.*)\]$", report.nodeid)
-    if found is None or report.skipped:
+    test_id = _test_id(report.nodeid)
+    if test_id is None or report.skipped:
         return
     if report.when == "call":
-        outcomes[found[1]] = outcomes.get(found[1], True) and report.passed
+        outcomes[test_id] = outcomes.get(test_id, True) and report.passed
     elif report.failed:
-        outcomes[found[1]] = False
+        outcomes[test_id] = False
+
+
+def _test_id(node_id: str) -> str | None:
+    found = re.search(r"compat_tests/test_(?:scenarios|tools)\.py::\w+\[(.*)\]$", node_id)
+    if found is not None:
+        return found[1]
+    if "compat_tests/test_streams.py::" not in node_id:
+        return None
+    return next((test for test in _streams_tests() if node_id.endswith(test)), None)
+
+
+def _streams_tests() -> set[str]:
+    return {test for _, tests in _STREAMS for test in tests.values()}
 
 
 def write_if_complete() -> None:
@@ -67,7 +101,7 @@ def expected() -> set[str]:
         if client.reason_against(scenario.needs) is None
     }
     tools = {f"{tool.id}-{version}" for tool in TOOL_SCENARIOS for version in _TOOL_VERSIONS}
-    return scenarios | tools
+    return scenarios | tools | _streams_tests()
 
 
 def _mark(test_id: str) -> str:
@@ -79,6 +113,7 @@ def render() -> str:
     parts = [_INTRODUCTION.format(version=kafkalite.__version__, apache=KAFKA_4)]
     parts.append("## Clients\n\n" + _client_table())
     parts.append("## Apache Kafka's command-line tools\n\n" + _tool_table())
+    parts.append("## Kafka Streams\n\n" + _streams_table())
     return "\n".join(parts)
 
 
@@ -109,3 +144,12 @@ def _tool_table() -> str:
         cells = [_mark(f"{tool.id}-{version}") for version in _TOOL_VERSIONS]
         lines.append(f"| {tool.title} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _streams_table() -> str:
+    lines = ["| | " + " | ".join(_TOOL_VERSIONS) + " |", "|---" * 3 + "|"]
+    for title, tests in _STREAMS:
+        cells = [_mark(tests[v]) if v in tests else "-" for v in _TOOL_VERSIONS]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    notes = "\n-: that version has no protocol of Streams' own, or the other one shows it.\n"
+    return "\n".join(lines) + "\n" + notes

@@ -1,7 +1,7 @@
 """Simulated consumers: readers of whole topics, and members of groups."""
 
 import json
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import trio
 
@@ -177,8 +177,27 @@ def _latest(place: TopicPartition) -> ListOffsetsRequest:
     )
 
 
-class Member:
-    """A member of a group, that commits ever larger offsets for what it is assigned."""
+class GroupClient:
+    """Somebody who commits for a group, as the member that it is.
+
+    Attributes:
+        FINAL_ERRORS: after these it is no member any more, and joins as another or anew.
+        PASSING_ERRORS: after these it joins again, or asks again.
+    """
+
+    COMMIT_VERSION: ClassVar[int] = COMMIT_VERSION
+    FINAL_ERRORS: ClassVar[frozenset[ErrorCode]] = frozenset(
+        {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
+    )
+    PASSING_ERRORS: ClassVar[frozenset[ErrorCode]] = frozenset(
+        {
+            ErrorCode.REBALANCE_IN_PROGRESS,
+            ErrorCode.ILLEGAL_GENERATION,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode.REQUEST_TIMED_OUT,
+            ErrorCode.MEMBER_ID_REQUIRED,
+        }
+    )
 
     def __init__(self, client: Client, work: Workload, group: str) -> None:
         self._client = client
@@ -187,6 +206,77 @@ class Member:
         self._member_id = ""
         self._generation = -1
         self._coordinator: tuple[str, int] | None = None
+
+    def _forget(self) -> None:
+        """Be no member any more."""
+        self._member_id = ""
+
+    async def _ask(self, api: Any, version: int, request: Any, timeout_s: float = 3.0) -> Any:
+        if self._coordinator is None:
+            self._coordinator = await self._client.coordinator(self._group, GROUP_COORDINATOR)
+        if self._coordinator is None:
+            raise Unanswered("no coordinator")
+        return await self._client.ask(self._coordinator, api, version, request, timeout_s=timeout_s)
+
+    def _on_error(self, code: int) -> None:
+        """Do what a client does about an error of the coordinator's."""
+        if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            self._coordinator = None
+        elif code in self.FINAL_ERRORS:
+            self._forget()
+        elif code not in self.PASSING_ERRORS:
+            raise InvariantBroken(f"group {self._group}: {ErrorCode(code).name}")
+        self._work.count(f"group: {ErrorCode(code).name}")
+
+    async def _fetch_offset(self, place: TopicPartition) -> int | None:
+        at_least = self._work.commits.get((self._group, place), 0)
+        answer = await self._ask(
+            OFFSET_FETCH,
+            OFFSET_FETCH_VERSION,
+            OffsetFetchRequest(
+                group_id=self._group,
+                topics=[
+                    OffsetFetchRequestTopic(name=place.topic, partition_indexes=[place.partition])
+                ],
+            ),
+        )
+        if answer.error_code != ErrorCode.NONE:
+            self._on_error(answer.error_code)
+            return None
+        found = answer.topics[0].partitions[0]
+        if found.error_code != ErrorCode.NONE:
+            self._on_error(found.error_code)
+            return None
+        offset: int = max(found.committed_offset, 0)
+        self._work.on_fetched_offset(self._group, place, at_least, offset)
+        return offset
+
+    async def _commit(self, place: TopicPartition, offset: int) -> bool:
+        partition = OffsetCommitRequestPartition(
+            partition_index=place.partition, committed_offset=offset, committed_metadata=""
+        )
+        answer = await self._ask(
+            OFFSET_COMMIT,
+            self.COMMIT_VERSION,
+            OffsetCommitRequest(
+                group_id=self._group,
+                generation_id_or_member_epoch=self._generation,
+                member_id=self._member_id,
+                topics=[OffsetCommitRequestTopic(name=place.topic, partitions=[partition])],
+            ),
+        )
+        code = answer.topics[0].partitions[0].error_code
+        if code != ErrorCode.NONE:
+            self._on_error(code)
+            return False
+        key = (self._group, place)
+        self._work.commits[key] = max(offset, self._work.commits.get(key, 0))
+        self._work.count("offsets")
+        return True
+
+
+class Member(GroupClient):
+    """A member of a group, that commits ever larger offsets for what it is assigned."""
 
     async def run(self) -> None:
         """Join, work, and join again until cancelled."""
@@ -198,30 +288,6 @@ class Member:
             except Unanswered:
                 self._coordinator = None
             await self._work.pause()
-
-    async def _ask(self, api: Any, version: int, request: Any, timeout_s: float = 3.0) -> Any:
-        if self._coordinator is None:
-            self._coordinator = await self._client.coordinator(self._group, GROUP_COORDINATOR)
-        if self._coordinator is None:
-            raise Unanswered("no coordinator")
-        return await self._client.ask(self._coordinator, api, version, request, timeout_s=timeout_s)
-
-    def _on_error(self, code: int) -> None:
-        """Do what a client does about an error of the coordinator's."""
-        match code:
-            case ErrorCode.NOT_COORDINATOR | ErrorCode.COORDINATOR_NOT_AVAILABLE:
-                self._coordinator = None
-            case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.FENCED_INSTANCE_ID:
-                self._member_id = ""
-            case ErrorCode.REBALANCE_IN_PROGRESS | ErrorCode.ILLEGAL_GENERATION:
-                pass
-            case ErrorCode.COORDINATOR_LOAD_IN_PROGRESS | ErrorCode.REQUEST_TIMED_OUT:
-                pass
-            case ErrorCode.MEMBER_ID_REQUIRED:
-                pass
-            case _:
-                raise InvariantBroken(f"group {self._group}: {ErrorCode(code).name}")
-        self._work.count(f"group: {ErrorCode(code).name}")
 
     async def _join(self) -> list[TopicPartition] | None:
         answer = await self._ask(
@@ -301,49 +367,3 @@ class Member:
             await trio.sleep(work.random.uniform(0.1, 0.8))
         if work.random.random() < 0.3:
             self._member_id = ""  # gone without a word; another one comes
-
-    async def _fetch_offset(self, place: TopicPartition) -> int | None:
-        at_least = self._work.commits.get((self._group, place), 0)
-        answer = await self._ask(
-            OFFSET_FETCH,
-            OFFSET_FETCH_VERSION,
-            OffsetFetchRequest(
-                group_id=self._group,
-                topics=[
-                    OffsetFetchRequestTopic(name=place.topic, partition_indexes=[place.partition])
-                ],
-            ),
-        )
-        if answer.error_code != ErrorCode.NONE:
-            self._on_error(answer.error_code)
-            return None
-        found = answer.topics[0].partitions[0]
-        if found.error_code != ErrorCode.NONE:
-            self._on_error(found.error_code)
-            return None
-        offset: int = max(found.committed_offset, 0)
-        self._work.on_fetched_offset(self._group, place, at_least, offset)
-        return offset
-
-    async def _commit(self, place: TopicPartition, offset: int) -> bool:
-        partition = OffsetCommitRequestPartition(
-            partition_index=place.partition, committed_offset=offset, committed_metadata=""
-        )
-        answer = await self._ask(
-            OFFSET_COMMIT,
-            COMMIT_VERSION,
-            OffsetCommitRequest(
-                group_id=self._group,
-                generation_id_or_member_epoch=self._generation,
-                member_id=self._member_id,
-                topics=[OffsetCommitRequestTopic(name=place.topic, partitions=[partition])],
-            ),
-        )
-        code = answer.topics[0].partitions[0].error_code
-        if code != ErrorCode.NONE:
-            self._on_error(code)
-            return False
-        key = (self._group, place)
-        self._work.commits[key] = max(offset, self._work.commits.get(key, 0))
-        self._work.count("offsets")
-        return True

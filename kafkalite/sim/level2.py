@@ -4,7 +4,7 @@ A run has three parts: faults happen while clients work; everything heals while 
 it is checked that replicas agree and that clients were told no lies.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -23,6 +23,7 @@ from kafkalite.sim.level1 import Outcome
 from kafkalite.sim.network import Fabric
 from kafkalite.sim.producers import Producer
 from kafkalite.sim.runtime import run_deterministically
+from kafkalite.sim.streams_threads import StreamsThread
 from kafkalite.sim.traces import Trace
 from kafkalite.sim.workload import RETRIED, Workload
 from kafkalite.testing.history import History
@@ -53,6 +54,12 @@ PLAIN, TRANSACTIONAL = "plain", "exact"
 
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "100",
+    "group.streams.assignment.interval.ms": "100",
+    "group.streams.heartbeat.interval.ms": "300",
+    "group.streams.initial.rebalance.delay.ms": "100",
+    "group.streams.min.heartbeat.interval.ms": "100",
+    "group.streams.min.session.timeout.ms": "1000",
+    "group.streams.session.timeout.ms": "4000",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "auto.create.topics.enable": "false",
@@ -179,11 +186,18 @@ class Simulation:
             Member(self._client(f"m{index}"), work, "group")
             for index in range(random.randint(0, 3))
         ]
+        threads = [
+            StreamsThread(
+                self._client(f"s{index}"), work, name=f"s{index}", process=f"process-{index // 2}"
+            )
+            for index in range(random.randint(0, 4))
+        ]
+        grouped_clients: list[Member | StreamsThread] = [*members, *threads]
         async with trio.open_nursery() as clients:
             for reader in readers:
                 clients.start_soon(reader.run)
             grouped = trio.CancelScope()
-            clients.start_soon(self._run_members, members, grouped)
+            clients.start_soon(self._run_members, grouped_clients, grouped)
             async with trio.open_nursery() as writers:
                 for producer in producers:
                     writers.start_soon(producer.run)
@@ -199,7 +213,9 @@ class Simulation:
             await self._finish(readers)
             clients.cancel_scope.cancel()
 
-    async def _run_members(self, members: list[Member], scope: trio.CancelScope) -> None:
+    async def _run_members(
+        self, members: Sequence[Member | StreamsThread], scope: trio.CancelScope
+    ) -> None:
         with scope:
             async with trio.open_nursery() as nursery:
                 for member in members:

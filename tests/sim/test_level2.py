@@ -1,11 +1,15 @@
 """Level 2: no seed breaks an invariant, planted bugs do, and a seed is one run in any process."""
 
+import contextlib
 import os
 import subprocess
 import sys
 
 import pytest
 
+from kafkalite.group.kinds import ANY_PARTITION
+from kafkalite.group.streams.group import StreamsGroup
+from kafkalite.group.streams.member import TaskHolders
 from kafkalite.sim import level2
 from kafkalite.sim.faults import NO_FAULTS, Faults
 from kafkalite.sim.invariants import InvariantBroken
@@ -82,6 +86,44 @@ def test_a_trace_tells_what_happened():
     injected = [line for line in trace.lines if " FAULT " in line]
     assert len(injected) == sum(outcome.faults.values())
     assert outcome.digest == trace.digest()
+
+
+@contextlib.contextmanager
+def give_away_what_others_still_have():
+    """A task becomes active here while another member has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TaskHolders, "is_unreleased_active", lambda *_: False)
+        yield
+
+
+@contextlib.contextmanager
+def let_anybody_commit():
+    """A commit by who was a member once is taken."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StreamsGroup, "check_commit", lambda *_: ANY_PARTITION)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("bug", "words"),
+    [
+        (give_away_what_others_still_have, "is active in s"),
+        (let_anybody_commit, "was committed for"),
+    ],
+    ids=lambda bug: getattr(bug, "__name__", None),
+)
+def test_planted_bug_of_streams_groups_is_caught(bug, words):
+    with bug():
+        for seed in range(SEEDS_UNTIL_CAUGHT_MAX):
+            try:
+                level2.run(seed, NO_FAULTS, shape=LONE)
+            except InvariantBroken as error:
+                found = str(error)
+                break
+        else:
+            pytest.fail(f"{SEEDS_UNTIL_CAUGHT_MAX} seeds did not notice")
+    assert words in found
+    level2.run(seed, NO_FAULTS, shape=LONE)
 
 
 @pytest.mark.parametrize(
