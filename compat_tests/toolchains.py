@@ -22,6 +22,8 @@ DEBIAN_PACKAGES = {
     "npm": "npm",
     "go": "golang-go",
     "kcat": "kcat",
+    "chromium": "chromium",
+    "chromedriver": "chromium-driver",
 }
 
 

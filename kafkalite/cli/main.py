@@ -45,6 +45,10 @@ COMMANDS: Final = {
         "kafkalite.cli.client_config", "client_config", "What to paste into a client of --secure."
     ),
     "health": Entry("kafkalite.cli.health", "health", "Tell whether a broker serves clients."),
+    "console": Entry("kafkalite.cli.console", "console", "Serve the web console for any Kafka."),
+    "tap": Entry("kafkalite.cli.tap", "tap", "Show the requests of a broker as they come."),
+    "top": Entry("kafkalite.cli.top", "top", "Show topics and lag, again and again."),
+    "doctor": Entry("kafkalite.cli.doctor", "doctor", "Find out why clients hang, and what to do."),
     "dump-log": Entry("kafkalite.cli.dump_log", "dump_log", "Print the files of a data directory."),
     "sim": Entry("kafkalite.cli.sim", "sim", "Brokers in a simulated world, by seed."),
     "pipeline": Entry("kafkalite.pipeline.cli", "pipeline", "Spark jobs: archive, replay, audit."),

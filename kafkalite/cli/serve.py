@@ -78,6 +78,13 @@ logger = logging.getLogger("kafkalite.cli")
     help="Where browsers, Prometheus and scripts find the broker; 'off' for nowhere.  "
     "[default: 127.0.0.1:9080 or the next free port with --profile dev, else off]",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Log lines for people, or one JSON object a line.",
+)
 @click.option("--force", is_flag=True, help="Let --profile test use a data directory that exists.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; -vv logs everything.")
 def serve(
@@ -89,6 +96,7 @@ def serve(
     secure: bool,
     secure_listen: tuple[str, int] | None,
     http: str | None,
+    log_format: str,
     force: bool,
     verbose: int,
 ) -> None:
@@ -102,7 +110,7 @@ def serve(
 
     With --secure it also names the listener that has TLS and logins: secure=127.0.0.1:9094.
     """
-    _log_to_stderr(verbose)
+    _log_to_stderr(verbose, as_json=log_format == "json")
     overrides = _overrides(listen=listen, data_dir=data_dir, profile=profile, settings=settings)
     if http is not None:
         overrides["kafkalite.http.listener"] = http
@@ -236,10 +244,14 @@ def _plain_line(error: BaseException) -> str | None:
             return None
 
 
-def _log_to_stderr(verbose: int) -> None:
+def _log_to_stderr(verbose: int, *, as_json: bool) -> None:
     level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
     logging.basicConfig(
         stream=sys.stderr,
         level=level,
         format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
     )
+    if as_json:
+        from kafkalite.cli.logs import JsonFormatter
+
+        logging.getLogger().handlers[0].setFormatter(JsonFormatter())

@@ -6,6 +6,7 @@ So a broker whose port nobody uses pays for an open socket and nothing else.
 import errno
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -128,13 +129,17 @@ class HttpPort:
 
     async def run(self, *, task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED) -> None:
         """Accept and answer until cancelled."""
-        await trio.serve_listeners(self._serve, self._listeners, task_status=task_status)
+        async with trio.open_nursery() as nursery:
+            serve = partial(self._serve, nursery)
+            await trio.serve_listeners(serve, self._listeners, task_status=task_status)
 
-    async def _serve(self, stream: trio.SocketStream) -> None:
+    async def _serve(self, nursery: trio.Nursery, stream: trio.SocketStream) -> None:
         if self._server is None:
             async with self._loading:
                 if self._server is None:
                     await trio.to_thread.run_sync(import_module, self._module)
                     self._server = self._make_server()
+                    for task in self._server.background:
+                        nursery.start_soon(task)  # until `run` is cancelled
         with suppress(OSError):
             await self._server.serve(stream)

@@ -121,6 +121,7 @@ class Route:
         handler: called with the request; raises HttpError to refuse it.
         body_max_bytes: a larger body is refused with 413.
         is_open: may be asked without the token.
+        summary: what it is for, in a few words.
     """
 
     method: str
@@ -128,6 +129,7 @@ class Route:
     handler: Handler
     body_max_bytes: int = BODY_MAX_BYTES
     is_open: bool = False
+    summary: str = ""
 
 
 class Match(NamedTuple):

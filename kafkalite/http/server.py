@@ -6,7 +6,7 @@ large as the route allows, so many connections, so much time for each step.
 
 import itertools
 import logging
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -85,6 +85,8 @@ class HttpServer:
         self, router: Router, access: AccessRules, *, limits: HttpLimits | None = None
     ) -> None:
         self.router = router
+        self.background: list[Callable[[], Awaitable[object]]] = []
+        """What runs as long as the server does."""
         self._access = access
         self._limits = limits or HttpLimits()
         self._ids = itertools.count()

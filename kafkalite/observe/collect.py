@@ -169,7 +169,7 @@ def network(parts: BrokerParts, idle: float) -> Iterator[Family]:
     for connection in connections:
         context = connection.context
         by_listener[context.listener] = by_listener.get(context.listener, 0) + 1
-        software = parts.requests.software.get(context.connection_id, ("unknown", "unknown"))
+        software = context.client_software or ("unknown", "unknown")
         by_software[software] = by_software.get(software, 0) + 1
     count = Family(
         "kafka_server_socket_server_metrics_connection_count", GAUGE, "Connections that are open"

@@ -35,7 +35,8 @@ def message_json(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Structure):
         found: dict[str, Any] = {}
         name: str
-        for name in type(value).__slots__:
+        kind: Any = type(value)
+        for name in kind.__slots__ or kind.__mro__[1].__slots__:  # a default has a class of its own
             each = getattr(value, name, None)
             found[name] = (
                 error_json(each) if name == "error_code" else message_json(each, depth + 1)

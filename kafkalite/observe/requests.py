@@ -25,8 +25,6 @@ logger = logging.getLogger("kafkalite.requests")
 ENTRY_BYTES: Final = 1_500
 """About what an entry holds beside the bytes of its request: messages, header, answer."""
 
-CLIENTS_MAX: Final = 16_384
-
 PARTITIONS_MAX: Final = 200
 """So many elements of each list are searched for errors."""
 
@@ -52,7 +50,7 @@ SECRET: Final = frozenset(
 )
 """APIs whose messages hold passwords and tokens: only that they were asked is kept."""
 
-SPECIAL: Final = SECRET | {ApiKey.FETCH, ApiKey.API_VERSIONS}
+SPECIAL: Final = SECRET | {ApiKey.FETCH}
 
 FOLLOWER: Final = 1 << 20
 
@@ -149,8 +147,6 @@ class Requests:
         self.slow_count = 0
         self._entries: deque[Entry] = deque()
         self._listeners: list[Callable[[int, Entry], object]] = []
-        self.software: dict[int, tuple[str, str]] = {}
-        """Name and version of the clients, by connection."""
 
     def on_answered(
         self,
@@ -167,7 +163,7 @@ class Requests:
         if counts is None:
             counts = self._counts_of(place, exchange)
         if counts.is_special:
-            counts = self._look_closer(counts, place, exchange, context)
+            counts = self._look_closer(counts, place, exchange)
         counts.count += 1
         counts.request_bytes += exchange.size_bytes
         counts.response_bytes += size
@@ -208,20 +204,11 @@ class Requests:
         )
         return counts
 
-    def _look_closer(
-        self, counts: ApiCounts, place: int, exchange: "Exchange", context: "RequestContext"
-    ) -> ApiCounts:
+    def _look_closer(self, counts: ApiCounts, place: int, exchange: "Exchange") -> ApiCounts:
         request, key = exchange.request, exchange.handler.api.key
         if key in SECRET:
             exchange.request = exchange.result = exchange.frame = None
         if request is None or key in SECRET:
-            return counts
-        if key is ApiKey.API_VERSIONS:
-            if request.client_software_name:
-                software = (request.client_software_name, request.client_software_version)
-                self.software[context.connection_id] = software
-                if len(self.software) > CLIENTS_MAX:
-                    del self.software[next(iter(self.software))]
             return counts
         for topic in exchange.result.responses:
             for data in topic.partitions:

@@ -1,0 +1,256 @@
+"""Reading records for people: from an offset, a time or the end, searched in bounded steps.
+
+A search is a sequence of answers: each says how far it got, and where the next one goes on. Nothing
+is kept here between them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final
+
+from kafkalite.client.consumer import visible_batches
+from kafkalite.http.slices import Slices
+from kafkalite.observe.cluster import (
+    EARLIEST,
+    LATEST,
+    Cluster,
+    TopicView,
+    check,
+    list_offsets,
+    records_of,
+)
+from kafkalite.observe.decoding import decoded, internal
+from kafkalite.observe.rendering import message_json
+from kafkalite.observe.search import Filter
+from kafkalite.types import TopicPartition
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.fetch import (
+    FETCH,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+)
+from kafkalite.wire.records import (
+    BatchHeader,
+    Record,
+    iterate_records,
+)
+
+FETCH_BYTES: Final = 256 * 1024
+"""Read of one partition at a time; about a millisecond to decode."""
+
+STEP_S: Final = 0.5
+"""A search answers after so long, found or not, and is continued by whoever asked."""
+
+BACK_OFFSETS: Final = 2_000
+"""A search from the end goes back so far in one step."""
+
+READ_COMMITTED: Final = 1
+BATCH_MAX_BYTES: Final = 64 * 1024 * 1024
+"""A batch that is larger when it is unpacked is not opened."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one step has found.
+
+    Attributes:
+        cursor: the next offset of each partition.
+        scanned: offsets passed over, matching or not.
+    """
+
+    cursor: dict[int, int]
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    scanned: int = 0
+    skipped: list[str] = field(default_factory=list)
+
+
+async def offsets_of(
+    cluster: Cluster, view: TopicView, timestamp: int, partitions: list[int]
+) -> dict[int, int]:
+    """Return the first offsets at or after a time (or ends) by partition, -1 for none."""
+    found = await list_offsets(cluster, [view], timestamp, partitions={view.name: partitions})
+    return {place.partition: each.offset for place, each in found.items()}
+
+
+async def ends_of(
+    cluster: Cluster, view: TopicView, partitions: list[int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Return (first, end) offsets by partition."""
+    return (
+        await offsets_of(cluster, view, EARLIEST, partitions),
+        await offsets_of(cluster, view, LATEST, partitions),
+    )
+
+
+async def read_forward(
+    cluster: Cluster,
+    view: TopicView,
+    cursor: Mapping[int, int],
+    ends: Mapping[int, int],
+    *,
+    limit: int,
+    wanted: Filter,
+    committed: bool = False,
+    step_s: float = STEP_S,
+) -> Reading:
+    """Read from `cursor` on until `limit` records match, all ends are reached, or time is up.
+
+    Partitions take turns, so that none is left behind by a long one.
+    """
+    reading = Reading(dict(cursor))
+    leaders = {each.index: each.leader for each in view.partitions}
+    deadline_s = perf_counter() + step_s
+    slices = Slices()
+    while True:
+        open_ones = [p for p, at in reading.cursor.items() if at < ends.get(p, 0)]
+        if not open_ones or len(reading.messages) >= limit or perf_counter() >= deadline_s:
+            return reading
+        for index in open_ones:
+            await _read_some(
+                cluster,
+                TopicPartition(view.name, index),
+                leaders.get(index, -1),
+                reading,
+                end=ends[index],
+                limit=limit,
+                wanted=wanted,
+                committed=committed,
+                slices=slices,
+            )
+            if len(reading.messages) >= limit or perf_counter() >= deadline_s:
+                break
+
+
+async def _read_some(
+    cluster: Cluster,
+    place: TopicPartition,
+    leader: int,
+    reading: Reading,
+    *,
+    end: int,
+    limit: int,
+    wanted: Filter,
+    committed: bool,
+    slices: Slices,
+) -> None:
+    """Read one piece of one partition into `reading`."""
+    at = reading.cursor[place.partition]
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=FETCH_BYTES,
+        isolation_level=READ_COMMITTED if committed else 0,
+        topics=[
+            FetchTopic(
+                topic=place.topic,
+                partitions=[
+                    FetchPartition(
+                        partition=place.partition,
+                        fetch_offset=at,
+                        partition_max_bytes=FETCH_BYTES,
+                    )
+                ],
+            )
+        ],
+    )
+    answer = await cluster.ask(FETCH, request, broker=leader)
+    check(answer.error_code)
+    (data,) = answer.responses[0].partitions if answer.responses else (None,)
+    if data is None:
+        reading.cursor[place.partition] = end
+        return
+    if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset > at:
+        reading.cursor[place.partition] = data.log_start_offset
+        return
+    check(data.error_code, str(place))
+    aborted = (data.aborted_transactions or []) if committed else None
+    moved = at
+    for header, batch in visible_batches(records_of(data.records), aborted):
+        if batch is not None:
+            for record in _records(header, batch, place, reading):
+                if not at <= record.offset < end:
+                    continue
+                moved = record.offset + 1
+                if wanted.matches(record):
+                    reading.messages.append(record_json(place, header, record))
+                    if len(reading.messages) >= limit:
+                        reading.scanned += moved - at
+                        reading.cursor[place.partition] = moved
+                        return
+                await slices.breathe()
+        moved = max(moved, min(header.next_offset, end))
+        await slices.breathe()
+    if moved == at:
+        moved = end  # what is left is not there for this reader, such as an open transaction
+    reading.scanned += moved - at
+    reading.cursor[place.partition] = moved
+
+
+def _records(
+    header: BatchHeader, batch: memoryview, place: TopicPartition, reading: Reading
+) -> Iterator[Record]:
+    """Yield the records of a batch; one that cannot be opened is noted and passed over."""
+    try:
+        yield from iterate_records(batch, max_bytes=BATCH_MAX_BYTES)
+    except KafkaError as error:
+        reading.skipped.append(f"{place} from offset {header.base_offset}: {error}")
+
+
+def record_json(place: TopicPartition, header: BatchHeader, record: Record) -> dict[str, Any]:
+    """Return a record as the API tells it."""
+    found: dict[str, Any] = {
+        "partition": place.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": decoded(record.key),
+        "value": decoded(record.value),
+        "headers": [{"name": name, **decoded(value)} for name, value in record.headers],
+        "leader_epoch": header.partition_leader_epoch,
+        "producer_id": header.producer_id,
+        "is_transactional": header.is_transactional,
+        "compression": header.codec.name.lower(),
+    }
+    inside = internal(place.topic, record.key, record.value)
+    if inside is not None:
+        for name, message in zip(("key", "value"), inside, strict=True):
+            if message is not None:
+                found[name] = {
+                    "type": "json",
+                    "value": {"is": type(message).__name__, **message_json(message)},
+                    "size": found[name]["size"],
+                }
+    return found
+
+
+async def read_newest(
+    cluster: Cluster,
+    view: TopicView,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    *,
+    limit: int,
+    wanted: Filter,
+    committed: bool = False,
+) -> Reading:
+    """Read the last records of each partition; those that match, the newest first.
+
+    Goes back so far in each partition that as many as are wanted may match; `cursor` is where that
+    began, so that older ones are found by asking again with it as the end.
+    """
+    back = limit if not wanted.conditions else BACK_OFFSETS
+    begins = {p: max(starts.get(p, 0), end - back) for p, end in ends.items()}
+    reading = await read_forward(
+        cluster,
+        view,
+        begins,
+        ends,
+        limit=back * max(1, len(ends)),
+        wanted=wanted,
+        committed=committed,
+    )
+    # What time was too short for is read by the next step.
+    reading.messages.sort(key=lambda each: (each["timestamp"], each["offset"]), reverse=True)
+    reading.cursor = begins
+    return reading
