@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.xdist_group("compat-cluster"),
 ]
 
