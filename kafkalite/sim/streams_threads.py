@@ -70,6 +70,7 @@ class StreamsThread(GroupClient):
         self._active: list[TaskIds] = []
         self._standby: list[TaskIds] = []
         self._positions = {}
+        self._knows_tasks = False
 
     async def _live(self) -> None:
         """Heartbeat and commit, until an answer fails to come or the thread goes."""
@@ -108,7 +109,11 @@ class StreamsThread(GroupClient):
             request.process_id = self._process
             request.topology = _topology(self._work.places[0].topic)
         asked_at = trio.current_time()
+        knew_tasks, self._knows_tasks = self._knows_tasks, False
         answer = await self._ask(STREAMS_GROUP_HEARTBEAT, 0, request)
+        # An answer that was lost may have told of tasks to give up, and is not repeated: the thread
+        # is removed for not giving them up, though its heartbeats are answered.
+        self._knows_tasks = knew_tasks or answer.active_tasks is not None
         if answer.error_code != ErrorCode.NONE:
             self._on_error(answer.error_code)
             return False
@@ -128,8 +133,9 @@ class StreamsThread(GroupClient):
             self._group,
             self._member_id,
             places,
-            # Within this time nobody is removed, not even who was not told what to give up.
-            until=asked_at + REBALANCE_TIMEOUT_MS / 1_000,
+            coordinator=self._coordinator,
+            # Within this time nobody is removed who knows what to give up.
+            until=asked_at + REBALANCE_TIMEOUT_MS / 1_000 if self._knows_tasks else 0.0,
         )
         for place in [*self._positions]:
             if place not in places:

@@ -36,6 +36,9 @@ RETRIED: Final = frozenset(
 )
 """Errors after which a client asks again, as those of Kafka do."""
 
+Holder = tuple[str, tuple[str, int] | None, float]
+"""Member id, address of the coordinator, virtual time."""
+
 
 @dataclass(slots=True)
 class Workload:
@@ -45,7 +48,7 @@ class Workload:
         history: writes and reads.
         places: partitions that are written to and read.
         stopping: set when nothing new is to be begun.
-        holders: which Streams thread has a partition's task, and until when it cannot be removed.
+        holders: which Streams thread has a partition's task, by whose word, and how long at least.
         commits: the latest committed offset that was acknowledged, by group and partition.
         counts: what happened how often.
     """
@@ -58,7 +61,7 @@ class Workload:
     commits: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     owners: dict[tuple[str, int, TopicPartition], str] = field(default_factory=dict)
-    holders: dict[tuple[str, TopicPartition], tuple[str, float]] = field(default_factory=dict)
+    holders: dict[tuple[str, TopicPartition], Holder] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     _values: int = 0
 
@@ -92,31 +95,42 @@ class Workload:
                 )
 
     def on_tasks(
-        self, group: str, member: str, active: list[TopicPartition], *, until: float
+        self,
+        group: str,
+        member: str,
+        active: list[TopicPartition],
+        *,
+        coordinator: tuple[str, int] | None,
+        until: float,
     ) -> None:
         """Check what a Streams thread has: no task is active in two threads at a time.
+
+        Only what one broker says is compared: who does not know yet that it is no coordinator any
+        more answers heartbeats that write nothing, as Kafka's does, but no commits.
 
         Args:
             group: its group.
             member: its member id.
             active: partitions whose tasks are active in it from now on.
+            coordinator: who says so.
             until: virtual time in seconds until which the coordinator cannot have removed it.
         """
         now = trio.current_time()
         for place in active:
-            owner, owned_until = self.holders.get((group, place), (member, 0.0))
-            if owner != member and now < owned_until:
+            owner, said_by, owned_until = self.holders.get((group, place), (member, None, 0.0))
+            if owner != member and said_by == coordinator and now < owned_until:
                 raise InvariantBroken(
                     f"group {group}: the task of {place} is active in {owner} and in {member}"
                 )
         self.release(group, member)
-        self.holders.update(((group, place), (member, until)) for place in active)
+        holder = (member, coordinator, until)
+        self.holders.update(((group, place), holder) for place in active)
         self.count("tasks", len(active))
 
     def release(self, group: str, member: str) -> None:
         """Note that a Streams thread has no tasks."""
-        for key, (owner, _) in [*self.holders.items()]:
-            if owner == member and key[0] == group:
+        for key, holder in [*self.holders.items()]:
+            if holder[0] == member and key[0] == group:
                 del self.holders[key]
 
     def on_fetched_offset(
