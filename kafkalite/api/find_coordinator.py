@@ -61,13 +61,13 @@ def admit(
     is_share = request.key_type == KeyType.SHARE
     if topic is None or (is_share and context.api_version < FIRST_VERSION_WITH_SHARE):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"no coordinator of type {request.key_type}")
+    if is_share and not any(map(_is_share_key, _keys(request, context))):
+        return _answer(request, topic, context)
     if is_share and not context.is_inter_broker:
         raise KafkaError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             f"share coordinators are not asked for by listener {context.listener}",
         )
-    if is_share and not any(map(_is_share_key, _keys(request, context))):
-        return _answer(request, topic, context)
     if not context.services.groups.coordinates(topic):
         raise KafkaError(
             ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker does not coordinate transactions"

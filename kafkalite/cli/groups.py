@@ -8,12 +8,18 @@ from kafkalite.cli.consumer_groups import print_consumer_group, read_by
 from kafkalite.cli.options import json_option, partition_list, with_cluster
 from kafkalite.cli.output import examples, plural, print_json, print_table
 from kafkalite.cli.positions import FORMS, Position, position_option
+from kafkalite.cli.share_groups import print_share_group
 from kafkalite.cli.streams_groups import print_streams_group
 from kafkalite.client import groups as group_requests
 from kafkalite.client.cluster import Client
 from kafkalite.client.consumer_groups import describe_consumer_group
 from kafkalite.client.groups import Group
 from kafkalite.client.offsets import ends
+from kafkalite.client.share_groups import (
+    alter_share_offsets,
+    describe_share_group,
+    share_progress,
+)
 from kafkalite.client.streams_groups import describe_streams_group, source_topics
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -21,6 +27,7 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 DEAD = "Dead"
 STREAMS = "streams"
 CONSUMER = "consumer"
+SHARE = "share"
 
 
 @click.group()
@@ -65,7 +72,9 @@ def describe(client: Client, group_id: str, as_json: bool) -> None:
 
     Lag is how many offsets lie between what is committed and the end of the partition. Members that
     use Kafka 4's consumer protocol are shown with their epochs, and with what they are to have if
-    they have something else. Of a streams group its subtopologies and tasks are shown too.
+    they have something else. Of a streams group its subtopologies and tasks are shown too. A share
+    group has no committed offsets: it is shown where it begins, and how many records are not
+    finished with.
     """
     kind = group_requests.type_of(client, group_id)
     if kind == STREAMS:
@@ -73,6 +82,10 @@ def describe(client: Client, group_id: str, as_json: bool) -> None:
         return
     if kind == CONSUMER:
         _describe_consumer(client, group_id, as_json=as_json)
+        return
+    if kind == SHARE:
+        described = describe_share_group(client, group_id)
+        print_share_group(described, share_progress(client, group_id), as_json=as_json)
         return
     group = group_requests.describe_group(client, group_id)
     state = _state(client, group)
@@ -195,8 +208,14 @@ def reset_offsets(
     position: Position,
     dry_run: bool,
 ) -> None:
-    """Set the committed offsets of a group that has no members."""
-    committed = group_requests.committed_offsets(client, group_id)
+    """Set the committed offsets of a group that has no members, or where a share group begins."""
+    is_share = group_requests.type_of(client, group_id) == SHARE
+    committed: dict[TopicPartition, int | None] = {}
+    if is_share:
+        progress = share_progress(client, group_id)
+        committed.update({place: each.start_offset for place, each in progress.items()})
+    else:
+        committed.update(group_requests.committed_offsets(client, group_id))
     names: Iterable[str] = topic_names or sorted({place.topic for place in committed})
     places = [
         place
@@ -207,7 +226,9 @@ def reset_offsets(
     if not places:
         raise click.ClickException(f"group {group_id!r} has committed nothing; name a --topic")
     offsets = position.resolve(client, places)
-    if not dry_run:
+    if not dry_run and is_share:
+        alter_share_offsets(client, group_id, offsets)
+    elif not dry_run:
         group_requests.commit_offsets(client, group_id, offsets)
     print_table(
         ["TOPIC", "PARTITION", "OLD", "NEW"],

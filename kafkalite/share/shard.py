@@ -17,7 +17,7 @@ from kafkalite.coordinator.shard import (
     Ticket,
     Timers,
 )
-from kafkalite.share.batches import NO_OFFSET, SharePartitionKey, combine
+from kafkalite.share.batches import NO_OFFSET, RecordState, SharePartitionKey, combine
 from kafkalite.share.events import (
     NO_COUNT,
     NO_EPOCH,
@@ -134,6 +134,19 @@ class ShareStateShard:
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         """Do nothing: no transaction has records in this topic."""
+
+    def finished_end(self, key: SharePartitionKey) -> int:
+        """Return the offset (exclusive) up to which everything is finished with; -1 if unknown."""
+        state = self.states.get(key)
+        if state is None:
+            return NO_OFFSET
+        end_offset = state.start_offset
+        for batch in state.batches:
+            is_next = batch.first_offset <= end_offset
+            if not is_next or not RecordState(batch.delivery_state).is_terminal:
+                break
+            end_offset = batch.last_offset + 1
+        return end_offset
 
     # --- Share partitions' leaders --------------------------------------------------------------
 

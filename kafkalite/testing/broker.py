@@ -30,6 +30,7 @@ from kafkalite.testing.groups import (
     has_committed,
     is_reading,
     is_stable,
+    wait_finished,
 )
 from kafkalite.testing.journal import Journal, SeenRequest
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TopicPartition
@@ -353,6 +354,43 @@ class Broker:
         )
 
     # --- What clients sent -----------------------------------------------------------------------
+
+    def wait_acknowledged(
+        self,
+        group: str,
+        topic: str,
+        partition: int | None = None,
+        *,
+        offset: int | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> None:
+        """Return when a share group has finished with all that a topic holds at this call.
+
+        That is: each record was accepted or rejected, or given up after too many deliveries, and
+        this is stored.
+
+        Args:
+            group: its id.
+            topic: its name.
+            partition: wait for this one only.
+            offset: wait until everything below this is finished with, not all of the partition.
+            timeout_s: the most that it may take.
+
+        Raises:
+            TimeoutError: with what the group does instead.
+        """
+        wanted = self._in_loop(lambda: self._wanted_offsets(topic, partition, offset))
+
+        async def wait() -> None:
+            for place, end_offset in wanted.items():
+                await wait_finished(self._services, group, place, end_offset)
+
+        self._wait_or_tell(
+            wait,
+            timeout_s,
+            group,
+            f"has not finished with {', '.join(f'{p} up to {at}' for p, at in wanted.items())}",
+        )
 
     def requests(
         self, api: str | ApiKey | None = None, client_id: str | None = None

@@ -8,12 +8,16 @@ from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.states import GroupState
 from kafkalite.group.consumer.group import STABLE, ConsumerGroup
 from kafkalite.group.consumer.member import ConsumerMember
+from kafkalite.group.share.group import ShareGroup
 from kafkalite.group.streams.group import StreamsGroup
-from kafkalite.types import TopicPartition
+from kafkalite.share.batches import SharePartitionKey
+from kafkalite.types import SHARE_GROUP_STATE_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
+    from kafkalite.api.context import Services
     from kafkalite.group.shard import GroupShard
     from kafkalite.group.streams.member import StreamsMember
+    from kafkalite.share.shard import ShareStateShard
     from kafkalite.testing.journal import Journal
 
 
@@ -48,6 +52,8 @@ def is_reading(shard: "GroupShard", group_id: str, member_count: int, journal: "
     group = shard.groups[group_id]
     if isinstance(group, StreamsGroup):
         return _is_processing(shard, group, journal)
+    if isinstance(group, ShareGroup):
+        return True  # a share group begins where its first fetch finds it, whoever fetches
     if isinstance(group, ClassicGroup) and not group.uses_consumer_protocol:
         return True
     if isinstance(group, ConsumerGroup):
@@ -77,6 +83,19 @@ def has_committed(shard: "GroupShard", group_id: str, wanted: Mapping[TopicParti
     return True
 
 
+async def wait_finished(
+    services: "Services", group_id: str, place: TopicPartition, end_offset: int
+) -> None:
+    """Return when a share group has finished with all of a partition below an offset."""
+    topic_id = services.metadata.image.topics[place.topic].topic_id
+    key = SharePartitionKey(group_id, topic_id, place.partition)
+
+    def is_finished(shard: "ShareStateShard") -> bool:
+        return shard.finished_end(key) >= end_offset
+
+    await services.groups.wait_until(SHARE_GROUP_STATE_TOPIC, key.coordinator_key, is_finished)
+
+
 def describe_group(shard: "GroupShard", group_id: str) -> str:
     """Return one sentence about what the group is doing."""
     committed = ", ".join(
@@ -95,6 +114,14 @@ def describe_group(shard: "GroupShard", group_id: str) -> str:
         return (
             f"group {group_id!r} is {group.state_name} in epoch {group.group_epoch}; "
             f"members: {threads or 'none'}; committed: {committed or 'nothing'}"
+        )
+    if isinstance(group, ShareGroup):
+        names = ", ".join(
+            f"{member.client_id} (epoch {member.member_epoch})" for member in group.members.values()
+        )
+        return (
+            f"share group {group_id!r} is {group.state_name} in epoch {group.group_epoch}; "
+            f"members: {names or 'none'}"
         )
     when, told = "", []
     if isinstance(group, ClassicGroup):
@@ -118,7 +145,8 @@ def _settled(shard: "GroupShard", group_id: str) -> list[Assigned]:
         return _classic_members(group) if is_at_rest else []
     if isinstance(group, ConsumerGroup) and group.state_name == STABLE:
         return _consumer_members(shard, group)
-    if isinstance(group, StreamsGroup) and group.state_name == STABLE:
+    is_stable = isinstance(group, StreamsGroup) and group.state_name == STABLE
+    if is_stable or (isinstance(group, ShareGroup) and group.is_settled):
         return [Assigned(each.member_id, each.client_id, []) for each in group.members.values()]
     return []
 

@@ -14,6 +14,12 @@ from kafkalite.wire.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
 )
+from kafkalite.wire.messages.delete_groups import DELETE_GROUPS, DeleteGroupsRequest
+from kafkalite.wire.messages.delete_share_group_offsets import (
+    DELETE_SHARE_GROUP_OFFSETS,
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
 from kafkalite.wire.messages.describe_share_group_offsets import (
     DESCRIBE_SHARE_GROUP_OFFSETS,
     DescribeShareGroupOffsetsRequest,
@@ -355,6 +361,22 @@ class Probe:
                 ],
             ),
         )
+
+    def delete_offsets(self, *topics):
+        response = self.ask(
+            DELETE_SHARE_GROUP_OFFSETS,
+            0,
+            DeleteShareGroupOffsetsRequest(
+                group_id=self.group,
+                topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics],
+            ),
+        )
+        assert not response.error_code, response
+        return response.responses
+
+    def delete_group(self):
+        response = self.ask(DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=[self.group]))
+        return response.results[0].error_code
 
 
 def acquired(response, partition=0):

@@ -1,11 +1,16 @@
 """Share groups on a whole broker, by request: members, sessions, locks."""
 
+import json
 import time
 
 import pytest
 
+from kafkalite.cli.main import run
 from kafkalite.testing import Broker
 from kafkalite.wire.errors import ErrorCode
+from kafkalite.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequestTopic,
+)
 from tests.share.probe import Probe, acquired, offsets_in
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
@@ -291,3 +296,101 @@ class TestSessions:
             assert refused.error_code == ErrorCode.INVALID_REQUEST
         renewed = probe.fetch(topic_id, (0, 4, RENEW), max_wait_ms=0, min_bytes=0, **renewal)
         assert (acquired(renewed), code_of(renewed)) == ([], ErrorCode.NONE)
+
+
+class TestOperators:
+    def test_offsets_are_altered_and_deleted_without_members(self, ready, topic):
+        """Rules 393 and 394."""
+        probe, _ = ready
+        assert probe.alter_offsets(topic, {0: 3}).error_code == ErrorCode.NON_EMPTY_GROUP
+        probe.heartbeat(-1)
+        (altered,) = probe.alter_offsets(topic, {0: 3, 9: 1}).responses
+        assert [entry.error_code for entry in altered.partitions] == [
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ]
+        (described,) = probe.describe_offsets().groups[0].topics[0].partitions
+        assert (described.start_offset, described.lag) == (3, 17)
+        (unknown,) = probe.alter_offsets("unknown", {0: 3}).responses
+        assert unknown.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        deleted = {each.topic_name: each for each in probe.delete_offsets(topic, "unknown")}
+        assert deleted[topic].error_code == ErrorCode.NONE
+        assert deleted["unknown"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert probe.describe_offsets().groups[0].topics == []
+        (again,) = probe.delete_offsets(topic)
+        assert again.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def test_unknown_topics_and_groups_are_described_as_empty(self, ready, probes):
+        """Rule 392."""
+        probe, _ = ready
+        wanted = DescribeShareGroupOffsetsRequestTopic(topic_name="unknown", partitions=[4])
+        (group,) = probe.describe_offsets([wanted]).groups
+        (entry,) = group.topics[0].partitions
+        assert (group.error_code, entry.start_offset, entry.lag) == (0, -1, -1)
+        nobody = probes(group="nobody-at-all")
+        nobody.find_coordinator(nobody.group, key_type=0)
+        (none,) = nobody.describe_offsets().groups
+        assert (none.error_code, none.topics) == (ErrorCode.NONE, [])
+
+    def test_groups_are_waited_for_and_deleted_with_their_state(self, ready, broker, topic):
+        """Rule 394."""
+        probe, topic_id = ready
+        broker.wait_stable(probe.group)
+        broker.wait_assigned(probe.group)
+        with pytest.raises(TimeoutError, match="has not finished"):
+            broker.wait_acknowledged(probe.group, topic, timeout_s=0.05)
+        probe.fetch(topic_id)
+        probe.acknowledge(topic_id, (0, 19, ACCEPT))
+        broker.wait_acknowledged(probe.group, topic)
+        assert probe.delete_group() == ErrorCode.NON_EMPTY_GROUP
+        probe.heartbeat(-1)
+        assert probe.delete_group() == ErrorCode.NONE
+        assert probe.delete_group() == ErrorCode.GROUP_ID_NOT_FOUND
+        assert probe.describe_offsets().groups[0].topics == []
+
+    def test_command_line_shows_and_moves_a_group(self, ready, broker, topic, capsys):
+        probe, topic_id = ready
+        probe.fetch(topic_id)
+        probe.acknowledge(topic_id, (0, 4, ACCEPT), (10, 10, REJECT))
+        probe.acknowledge(topic_id, (5, 5, ACCEPT))
+
+        def kafkalite(*words):
+            capsys.readouterr()
+            assert run([*words, "--bootstrap-server", broker.bootstrap]) == 0
+            return capsys.readouterr().out
+
+        shown = kafkalite("groups", "describe", probe.group)
+        assert f"{probe.group}: Stable, share group in epoch 3, 1 member" in shown
+        assert f"  M1 at 127.0.0.1: {topic}-0" in shown
+        assert shown.splitlines()[-1].split() == [topic, "0", "5", "13"]
+        as_json = json.loads(kafkalite("groups", "describe", "--json", probe.group))
+        assert as_json["offsets"] == [{"topic": topic, "partition": 0, "start": 5, "lag": 13}]
+        assert as_json["members"][0]["partitions"] == [f"{topic}-0"]
+        probe.heartbeat(-1)
+        moved = kafkalite("groups", "reset-offsets", probe.group, "--to", "beginning")
+        assert moved.splitlines()[-1].split() == [topic, "0", "5", "0"]
+        (described,) = probe.describe_offsets().groups[0].topics[0].partitions
+        assert (described.start_offset, described.lag) == (0, 20)
+
+
+def test_what_is_acknowledged_outlives_the_broker(tmp_path):
+    with Broker(config=SETTINGS, data_dir=tmp_path) as first:
+        probe = Probe(first.port, group="g")
+        topic_id = probe.create_topic("t")
+        probe.produce("t", 20)
+        probe.set_group(**EARLIEST)
+        join(probe, "t")
+        probe.fetch(topic_id)
+        probe.acknowledge(topic_id, (0, 4, ACCEPT), (5, 9, RELEASE), (12, 12, REJECT))
+        probe.client.close()
+    with Broker(config=SETTINGS, data_dir=tmp_path) as second:
+        probe = Probe(second.port, group="g", member="M2")
+        join(probe, "t")
+        found = acquired(probe.fetch(topic_id))
+        assert [(first, last) for first, last, _ in found] in (
+            [(5, 9), (10, 11), (13, 19)],
+            [(5, 9), (10, 10), (11, 11), (13, 19)],
+            [(5, 11), (13, 19)],
+        )
+        assert found[0][2] == 2
+        probe.client.close()

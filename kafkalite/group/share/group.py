@@ -224,6 +224,16 @@ class ShareGroup:
             member if change < 0 else None, member if change > 0 else None
         )
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all members have what they are to have, and that is all there is."""
+        return (
+            self.target_epoch == self.group_epoch
+            and not self.has_unassigned
+            and (self.states is None or not self.states.initializing)
+            and all(member.member_epoch == self.target_epoch for member in self.members.values())
+        )
+
     # --- Share partitions -----------------------------------------------------------------------
 
     @property
