@@ -145,8 +145,12 @@ def _settled(shard: "GroupShard", group_id: str) -> list[Assigned]:
         return _classic_members(group) if is_at_rest else []
     if isinstance(group, ConsumerGroup) and group.state_name == STABLE:
         return _consumer_members(shard, group)
-    is_stable = isinstance(group, StreamsGroup) and group.state_name == STABLE
-    if is_stable or (isinstance(group, ShareGroup) and group.is_settled):
+    if isinstance(group, (StreamsGroup, ShareGroup)):
+        is_at_rest = (
+            group.is_settled if isinstance(group, ShareGroup) else group.state_name == STABLE
+        )
+        if not is_at_rest:
+            return []
         return [Assigned(each.member_id, each.client_id, []) for each in group.members.values()]
     return []
 

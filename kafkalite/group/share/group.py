@@ -89,8 +89,9 @@ class ShareGroup:
         self.target_epoch = INITIAL_EPOCH
         self.target_timestamp_ms = 0
         self.states: StatePartitions | None = None
-        self.states_changed_ms = 0
-        """Soft: wall time of the last change of `states`, or of its replay."""
+        self.states_changed_ms: int | None = None
+        """Soft: wall time of the last change of `states`; None until the heartbeat after the one
+        that made the group, whose object is gone."""
         self.looked_at_epoch: int | None = None
         """Soft: the group epoch when the hash of its topics was looked at last; None if they may
         be others since."""

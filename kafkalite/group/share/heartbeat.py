@@ -253,12 +253,14 @@ class _Update:
 
     def _initialize(self) -> None:
         group, now_ms = self._group, self._step.now.wall_ms
+        if group.states_changed_ms is None:
+            group.states_changed_ms = now_ms
         topics = missing(
             group,
             sorted(self._counts),
             self._shard.metadata,
-            now_ms=now_ms,
-            retry_interval_ms=self._shard.settings.share_initialize_retry_interval_ms,
+            is_retried=now_ms - group.states_changed_ms
+            >= self._shard.settings.share_initialize_retry_interval_ms,
         )
         if not topics:
             return

@@ -42,12 +42,13 @@ def missing(
     names: Iterable[str],
     metadata: GroupMetadata,
     *,
-    now_ms: int,
-    retry_interval_ms: int,
+    is_retried: bool,
 ) -> dict[UUID, TopicState]:
-    """Return the partitions of topics that are neither initialised nor about to be (rule 388)."""
+    """Return the partitions of topics that are neither initialised nor about to be (rule 388).
+
+    With `is_retried` also those that have been about to be for too long.
+    """
     known = group.states or StatePartitions()
-    is_retried = now_ms - group.states_changed_ms >= retry_interval_ms
     found = {}
     for name in names:
         topic = metadata.topic(name)
