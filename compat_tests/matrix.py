@@ -49,6 +49,16 @@ _STREAMS = (
 #: Test id (what stands in brackets) -> passed.
 outcomes: dict[str, bool] = {}
 
+#: What is shown of share groups, by the tests that show it.
+SHARE_GROUPS = {
+    "test_workers_share_a_queue[Java-4.3.1]": "Java 4.3.1: KafkaShareConsumer, explicit",
+    "test_implicit_acknowledgement_by_polling": "Java 4.3.1: KafkaShareConsumer, implicit",
+    "test_workers_share_a_queue[franz-go-1.22.2]": "franz-go 1.22.2: share consumer",
+    "test_tools": "4.3.1: kafka-console-share-consumer, kafka-verifiable-share-consumer, "
+    "kafka-share-groups",
+    "test_logs_are_read_by_the_other": "4.3.1: kafka-dump-log --share-group-state-decoder",
+}
+
 _INTRODUCTION = """# Compatibility
 
 Unmodified clients and tools against kafkalite {version}, each a real process over TCP. Written by
@@ -73,6 +83,9 @@ def collect(report: pytest.TestReport) -> None:
 
 def _test_id(node_id: str) -> str | None:
     found = re.search(r"compat_tests/test_(?:scenarios|tools)\.py::\w+\[(.*)\]$", node_id)
+    if found is not None:
+        return found[1]
+    found = re.search(r"compat_tests/test_share_groups\.py::(\w+(?:\[.*\])?)$", node_id)
     if found is not None:
         return found[1]
     if "compat_tests/test_streams.py::" not in node_id:
@@ -101,7 +114,7 @@ def expected() -> set[str]:
         if client.reason_against(scenario.needs) is None
     }
     tools = {f"{tool.id}-{version}" for tool in TOOL_SCENARIOS for version in _TOOL_VERSIONS}
-    return scenarios | tools | _streams_tests()
+    return scenarios | tools | _streams_tests() | SHARE_GROUPS.keys()
 
 
 def _mark(test_id: str) -> str:
@@ -114,6 +127,8 @@ def render() -> str:
     parts.append("## Clients\n\n" + _client_table())
     parts.append("## Apache Kafka's command-line tools\n\n" + _tool_table())
     parts.append("## Kafka Streams\n\n" + _streams_table())
+    rows = "".join(f"| {title} | {_mark(test)} |\n" for test, title in SHARE_GROUPS.items())
+    parts.append("## Share groups\n\n| | |\n|---|---|\n" + rows)
     return "\n".join(parts)
 
 

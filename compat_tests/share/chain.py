@@ -17,6 +17,7 @@ from kafkalite.client.errors import ClientError
 from kafkalite.client.producer import Producer
 from kafkalite.testing import Cluster
 from kafkalite.wire.errors import KafkaError
+from tests.share.probe import Probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,15 +85,16 @@ def run_chain(*, seed: int, faults: int, pause_s: float = 5.0) -> Counter[str]:
         cluster.create_topic("q", partitions=PARTITIONS, replication_factor=3)
         cluster.wait_in_sync("q")
 
+        probe = Probe(int(cluster.bootstrap.split(",")[0].rpartition(":")[2]), group="g")
+        probe.set_group(share_auto_offset_reset="earliest")
+        probe.client.close()
+
         def start(mode: str) -> Worker:
             worker = Worker(cluster.bootstrap, "g", "q", mode=mode, idle_s=25)
             workers.append(worker)
             return worker
 
         living = [start("explicit"), start("releasing"), start("explicit")]
-        time.sleep(
-            10
-        )  # they join, so that nothing is written before a group that begins at the end
         load = Load(cluster, "q")
         load.start()
         happened: Counter[str] = Counter()

@@ -12,6 +12,7 @@ from compat_tests.apache_kafka import KAFKA_4, classpath, java_command
 from compat_tests.cache import cached_dir, digest_of
 from compat_tests.toolchains import find_program, run_build
 
+_GO = Path(__file__).parent / "go"
 _SOURCE = Path(__file__).parent / "ShareWorker.java"
 
 
@@ -48,12 +49,8 @@ class Worker:
         idle_s: int = 12,
         version: str = KAFKA_4,
     ) -> None:
-        command = java_command(
-            version,
-            "ShareWorker",
-            *(bootstrap, group, topic, mode, str(idle_s), *settings),
-            extra_classpath=str(_classes(version)),
-        )
+        arguments = (bootstrap, group, topic, mode, str(idle_s), *settings)
+        command = self._command(version, arguments)
         self.lines: list[str] = []
         self.is_killed = False
         self._times: list[float] = []
@@ -67,6 +64,10 @@ class Worker:
         ]
         for reader in self._readers:
             reader.start()
+
+    def _command(self, version: str, arguments: tuple[str, ...]) -> list[str]:
+        classes = str(_classes(version))
+        return java_command(version, "ShareWorker", *arguments, extra_classpath=classes)
 
     def said(self, what: str) -> list[Said]:
         """Return its lines that begin with a word."""
@@ -100,8 +101,7 @@ class Worker:
     def wait(self, timeout_s: float = 120) -> None:
         """Wait for its end, which must be a good one."""
         code = self.process.wait(timeout_s)
-        for reader in self._readers:
-            reader.join(10)
+        self._end()
         assert code == 0, self.errors[-3000:]
 
     def kill(self) -> None:
@@ -109,8 +109,15 @@ class Worker:
         self.is_killed = True
         self.process.kill()
         self.process.wait()
+        self._end()
+
+    def _end(self) -> None:
         for reader in self._readers:
             reader.join(10)
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.process.stdout.close()
+        self.process.stderr.close()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -122,3 +129,19 @@ class Worker:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.errors += line
+
+
+class GoWorker(Worker):
+    """The same with franz-go."""
+
+    def _command(self, version: str, arguments: tuple[str, ...]) -> list[str]:
+        del version
+        sources = [*sorted(_GO.iterdir())]
+
+        def build(folder: Path) -> None:
+            for source in sources:
+                (folder / source.name).write_bytes(source.read_bytes())
+            run_build([find_program("go"), "build", "-o", "worker", "."], cwd=folder)
+
+        built = cached_dir(f"go/share-worker-{digest_of(*sources)}", build, lock="go")
+        return [str(built / "worker"), *arguments]
