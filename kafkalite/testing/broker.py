@@ -380,13 +380,8 @@ class Broker:
             TimeoutError: with what the group does instead.
         """
         wanted = self._in_loop(lambda: self._wanted_offsets(topic, partition, offset))
-
-        async def wait() -> None:
-            for place, end_offset in wanted.items():
-                await wait_finished(self._services, group, place, end_offset)
-
         self._wait_or_tell(
-            wait,
+            lambda: wait_finished(self._services, group, wanted),
             timeout_s,
             group,
             f"has not finished with {', '.join(f'{p} up to {at}' for p, at in wanted.items())}",

@@ -84,16 +84,19 @@ def has_committed(shard: "GroupShard", group_id: str, wanted: Mapping[TopicParti
 
 
 async def wait_finished(
-    services: "Services", group_id: str, place: TopicPartition, end_offset: int
+    services: "Services", group_id: str, wanted: Mapping[TopicPartition, int]
 ) -> None:
-    """Return when a share group has finished with all of a partition below an offset."""
-    topic_id = services.metadata.image.topics[place.topic].topic_id
-    key = SharePartitionKey(group_id, topic_id, place.partition)
+    """Return when a share group has finished with all of some partitions below these offsets."""
+    for place, end_offset in wanted.items():
+        topic_id = services.metadata.image.topics[place.topic].topic_id
+        key = SharePartitionKey(group_id, topic_id, place.partition)
 
-    def is_finished(shard: "ShareStateShard") -> bool:
-        return shard.finished_end(key) >= end_offset
+        def is_finished(
+            shard: "ShareStateShard", key: SharePartitionKey = key, end_offset: int = end_offset
+        ) -> bool:
+            return shard.finished_end(key) >= end_offset
 
-    await services.groups.wait_until(SHARE_GROUP_STATE_TOPIC, key.coordinator_key, is_finished)
+        await services.groups.wait_until(SHARE_GROUP_STATE_TOPIC, key.coordinator_key, is_finished)
 
 
 def describe_group(shard: "GroupShard", group_id: str) -> str:
