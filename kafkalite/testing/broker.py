@@ -32,7 +32,7 @@ from kafkalite.testing.groups import (
     is_stable,
     wait_finished,
 )
-from kafkalite.testing.journal import Journal, SeenRequest
+from kafkalite.testing.journal import Journal, SeenRequest, find_api
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -396,7 +396,7 @@ class Broker:
             api: only of this API, as Kafka's documentation writes it ("JoinGroup").
             client_id: only of clients with this `client.id`.
         """
-        wanted = None if api is None else _api_key(api)
+        wanted = None if api is None else find_api(api)
         return self._in_loop(lambda: self._journal.find(api=wanted, client_id=client_id))
 
     def client_metrics(self) -> list[ClientInstance]:
@@ -592,13 +592,3 @@ def setting_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return str(value)
-
-
-def _api_key(name: str | ApiKey) -> ApiKey:
-    if isinstance(name, ApiKey):
-        return name
-    wanted = name.replace("_", "").lower()
-    for key in ApiKey:
-        if key.name.replace("_", "").lower() == wanted:
-            return key
-    raise ValueError(f"Kafka has no API named {name!r}")

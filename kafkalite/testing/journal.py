@@ -207,3 +207,14 @@ class Journal:
 
     def _name(self, name: str, topic_id: UUID) -> str:
         return name if topic_id == ZERO_UUID else self._topic_name(topic_id) or ""
+
+
+def find_api(name: str | ApiKey) -> ApiKey:
+    """Return an API by its name as Kafka's documentation writes it, or as the enum does."""
+    if isinstance(name, ApiKey):
+        return name
+    wanted = name.replace("_", "").lower()
+    for key in ApiKey:
+        if key.name.replace("_", "").lower() == wanted:
+            return key
+    raise ValueError(f"Kafka has no API named {name!r}")

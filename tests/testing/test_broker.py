@@ -12,7 +12,8 @@ import kafkalite
 from kafkalite.config import KafkaliteConfigError
 from kafkalite.network.listeners import BindError
 from kafkalite.testing import Broker
-from kafkalite.testing.broker import _api_key, setting_text
+from kafkalite.testing.broker import setting_text
+from kafkalite.testing.journal import find_api
 from kafkalite.types import TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -367,9 +368,9 @@ class TestRequests:
         assert seen in broker.requests()
 
     def test_names_are_kafkas(self):
-        assert _api_key("JoinGroup") is _api_key("JOIN_GROUP") is ApiKey.JOIN_GROUP
+        assert find_api("JoinGroup") is find_api("JOIN_GROUP") is ApiKey.JOIN_GROUP
         with pytest.raises(ValueError, match="no API named 'Nope'"):
-            _api_key("Nope")
+            find_api("Nope")
 
 
 @pytest.mark.parametrize(
