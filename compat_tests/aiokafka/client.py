@@ -12,6 +12,7 @@ CLIENTS = [
         version="0.14.0",
         prepare=partial(python_client, "aiokafka", "aiokafka==0.14.0", "cramjam==2.14.0"),
         cannot={
+            "group:consumer": "classic protocol only",
             "require_stable": "OffsetFetch up to v3",
             "null_key_and_value": "refuses a record with neither key nor value",
             "invalid_record": "does not know that error's number",

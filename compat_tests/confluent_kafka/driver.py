@@ -48,12 +48,20 @@ def _pairs(partitions: list[ck.TopicPartition]) -> list[tuple[str, int]]:
     return [(partition.topic, partition.partition) for partition in partitions]
 
 
+#: Settings that members of the consumer protocol have from the broker.
+_OF_THE_BROKER = ("partition.assignment.strategy", "session.timeout.ms", "heartbeat.interval.ms")
+
+
 class Member:
     """A consumer polled in a thread; commits are carried out by that thread's consumer too."""
 
     def __init__(self, name: str, config: dict[str, Any], topics: list[str]) -> None:
         self.events = MemberEvents(name)
-        self.cooperative = config["partition.assignment.strategy"] == "cooperative-sticky"
+        # Who is assigned by the broker is so in steps.
+        self.cooperative = config.get("partition.assignment.strategy") in (
+            "cooperative-sticky",
+            None,
+        )
         self.consumer = ck.Consumer(config)
         self.consumer.subscribe(
             topics, on_assign=self.on_assign, on_revoke=self.on_revoke, on_lost=self.on_revoke
@@ -263,6 +271,7 @@ class Program(Transactions, DriverProgram):
         reset: str = "earliest",
         auto_commit: bool = False,
         session_timeout_ms: int = 10000,
+        protocol: str = "classic",
     ) -> Member:
         config = {
             **self.base,
@@ -277,6 +286,10 @@ class Program(Transactions, DriverProgram):
         }
         if instance_id is not None:
             config["group.instance.id"] = instance_id
+        if protocol == "consumer":
+            config["group.protocol"] = protocol
+            for name in _OF_THE_BROKER:
+                del config[name]
         return Member(member, config, topics)
 
     def do_create_topic(

@@ -191,6 +191,8 @@ func consume(request *Request) (any, error) {
 
 type member struct {
 	client *kgo.Client
+	// Whether to wait until the group knows that it is gone: who joins as the same instance is refused before.
+	leaves bool
 	stop   context.CancelFunc
 	done   chan struct{}
 }
@@ -224,6 +226,9 @@ func memberOpen(request *Request) (any, error) {
 	if !request.AutoCommit {
 		options = append(options, kgo.DisableAutoCommit())
 	}
+	if request.Protocol == "consumer" {
+		options = append(options, kgo.ServerSideBalancer())
+	}
 	if request.InstanceID != "" {
 		options = append(options, kgo.InstanceID(request.InstanceID))
 	}
@@ -232,7 +237,7 @@ func memberOpen(request *Request) (any, error) {
 		return nil, err
 	}
 	stopping, stop := context.WithCancel(context.Background())
-	opened := &member{client: client, stop: stop, done: make(chan struct{})}
+	opened := &member{client: client, leaves: request.Protocol == "consumer", stop: stop, done: make(chan struct{})}
 	members[request.Member] = opened
 	go func() {
 		defer close(opened.done)
@@ -258,6 +263,9 @@ func memberOpen(request *Request) (any, error) {
 func (m *member) close() {
 	m.stop()
 	<-m.done
+	if m.leaves {
+		m.client.LeaveGroup()
+	}
 	m.client.Close()
 }
 

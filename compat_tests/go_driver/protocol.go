@@ -78,6 +78,7 @@ type Request struct {
 	Topics            []string                   `json:"topics"`
 	InstanceID        string                     `json:"instance_id"`
 	Assignor          string                     `json:"assignor"`
+	Protocol          string                     `json:"protocol"`
 	AutoCommit        bool                       `json:"auto_commit"`
 	SessionTimeoutMs  int                        `json:"session_timeout_ms"`
 	Offsets           json.RawMessage            `json:"offsets"`

@@ -338,6 +338,11 @@ public final class Driver {
         config.put("enable.auto.commit", request.has("auto_commit") && request.get("auto_commit").asBoolean());
         config.put("session.timeout.ms", number(request, "session_timeout_ms", 10000));
         config.put("heartbeat.interval.ms", 200);
+        if (text(request, "protocol", "classic").equals("consumer")) {
+            config.put("group.protocol", "consumer");
+            // The broker's to say; the client refuses them.
+            List.of("partition.assignment.strategy", "session.timeout.ms", "heartbeat.interval.ms").forEach(config::remove);
+        }
         List<String> topics = new ArrayList<>();
         request.get("topics").forEach(topic -> topics.add(topic.asText()));
         members.put(name, new Member(name, config, topics));

@@ -29,12 +29,15 @@ def prepare(version: str) -> Prepared:
     return java_command(version, "Driver", extra_classpath=str(classes_dir(version))), {}
 
 
+_CANNOT_3_9 = {"group:consumer": "group.protocol=consumer was a preview before 4.0"}
+
 CLIENTS = [
     Client(
         name="Java",
         version=version,
         prepare=partial(prepare, version),
         is_current=version == KAFKA_4,
+        cannot={} if version == KAFKA_4 else _CANNOT_3_9,
     )
     for version in (KAFKA_4, KAFKA_3_9)
 ]

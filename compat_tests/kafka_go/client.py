@@ -12,6 +12,7 @@ CLIENTS = [
         version="0.4.51",
         prepare=partial(go_client, "kafka_go"),
         cannot={
+            "group:consumer": "classic protocol only",
             "transactions": "no transactions",
             "read_committed": "asks for committed records, but leaves in aborted ones",
             # "reads:<writer> <codec>": left out where this client reads what another wrote.

@@ -8,6 +8,7 @@ from compat_tests.clients import Client, python_client
 
 _CODECS = ("python-snappy==0.7.3", "lz4==4.4.5", "zstandard==0.25.0")
 _CANNOT = {
+    "group:consumer": "classic protocol only",
     "null_header": "refuses a header without a value",
     "null_key_and_value": "refuses a record with neither key nor value",
 }

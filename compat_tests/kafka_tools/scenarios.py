@@ -8,6 +8,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from confluent_kafka import Consumer
+
 from compat_tests.apache_kafka import is_4, run_tool
 
 if TYPE_CHECKING:
@@ -133,6 +135,39 @@ def consumer_groups(bench: ToolBench) -> None:
     assert len(_offsets(bench, group, topic)) == 1
     assert "successful" in bench.run(tool, "--delete", *of_group)
     assert group not in bench.run(tool, "--list").split()
+
+
+@tools("kafka-consumer-groups: a group whose broker assigns")
+def groups_of_the_consumer_protocol(bench: ToolBench) -> None:
+    topic, group = bench.topic(partitions=2), bench.name()
+    bench.produce_lines(topic, 20)
+    config = {
+        "bootstrap.servers": bench.bootstrap,
+        "group.id": group,
+        "group.protocol": "consumer",
+        "auto.offset.reset": "earliest",
+        "client.id": "watched",
+    }
+    tool, of_group = "kafka-consumer-groups", ("--group", group)
+    consumer = Consumer(config)
+    try:
+        consumer.subscribe([topic])
+        read = 0
+        while read < 20:
+            read += len(consumer.consume(20, timeout=1))
+        consumer.commit(asynchronous=False)
+        state = bench.run(tool, "--describe", *of_group, "--state")
+        assert re.search(rf"{group}\s.*\suniform\s+Stable\s.*\b1\b", state), state
+        members = bench.run(tool, "--describe", *of_group, "--members", "--verbose")
+        assert re.search(rf"{group}\s.*\swatched\s.*{topic}", members), members
+        assert [lag for *_, lag in _offsets(bench, group, topic)] == [0, 0]
+    finally:
+        consumer.close()
+    state = bench.run(tool, "--describe", *of_group, "--state")
+    assert re.search(rf"{group}\s.*\sEmpty\s", state), state
+    bench.run(tool, *of_group, "--topic", topic, "--reset-offsets", "--to-earliest", "--execute")
+    assert sum(lag for *_, lag in _offsets(bench, group, topic)) == 20
+    assert "successful" in bench.run(tool, "--delete", *of_group)
 
 
 def _offsets(bench: ToolBench, group: str, topic: str) -> list[tuple[int, int, int]]:

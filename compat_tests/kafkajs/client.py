@@ -12,6 +12,7 @@ CLIENTS = [
         version="2.2.4",
         prepare=partial(node_client, "kafkajs"),
         cannot={
+            "group:consumer": "classic protocol only",
             "transactions:interleaved": "wants aborted transactions in the order of their begin",
             "require_stable": "OffsetFetch up to v4",
             "null_header": "cannot write a header without a value",

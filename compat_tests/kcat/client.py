@@ -43,6 +43,7 @@ CLIENTS = [
         version=installed_version(),
         prepare=prepare,
         cannot={
+            "group:consumer": "has no option for each member's protocol here",
             "transactions": "no transactions",
             "timestamps": "cannot set a record's timestamp",
             "timestamp_type": "does not tell it",

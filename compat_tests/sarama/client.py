@@ -5,6 +5,7 @@ from __future__ import annotations
 from compat_tests.clients import Client, Prepared, go_client
 
 _CANNOT = {
+    "group:consumer": "classic protocol only",
     "timestamp_type": "does not tell it",
     "out_of_range_reset": "no reset policy for chosen partitions; ErrOffsetOutOfRange",
     "group:cooperative": "eager rebalances only",

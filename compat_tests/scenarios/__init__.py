@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat_tests.scenarios import (
     admin,
+    consumer_groups,
     cross_client,
     errors,
     groups,
@@ -18,6 +19,7 @@ __all__ = [
     "Bench",
     "Scenario",
     "admin",
+    "consumer_groups",
     "cross_client",
     "errors",
     "groups",
