@@ -5,6 +5,7 @@ After Kafka's StreamsGroup. Hard state is what `replay` of `part` sets; `heartbe
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -190,8 +191,7 @@ class StreamsGroup:
         epoch = committer.epoch
         if epoch < 0 and not self.members:
             return ANY_PARTITION
-        says_nothing = not committer.member_id and committer.group_instance_id is None
-        if committer.in_transaction and epoch == -1 and says_nothing:
+        if committer.in_transaction and committer.says_nothing:
             return ANY_PARTITION
         member = self.member(committer.member_id)
         if not committer.in_transaction and committer.api_version < FIRST_COMMIT_VERSION:
@@ -205,15 +205,17 @@ class StreamsGroup:
         if epoch > member.member_epoch:
             raise _stale(
                 f"Received member epoch {epoch} is newer than current member epoch "
-                f"{member.member_epoch}."
+                f"{member.member_epoch}.",
+                in_transaction=committer.in_transaction,
             )
-        return self._check_of_older_epoch(member, epoch)
+        return self._check_of_older_epoch(member, committer)
 
-    def _check_of_older_epoch(self, member: StreamsMember, epoch: int) -> PartitionCheck:
+    def _check_of_older_epoch(self, member: StreamsMember, committer: Committer) -> PartitionCheck:
         """Return what lets a member commit for tasks that it has had since that epoch."""
-        topology = self.topology
+        topology, epoch = self.topology, committer.epoch
+        stale = partial(_stale, in_transaction=committer.in_transaction)
         if topology is None:
-            raise _stale("Topology is not available for offset commit validation.")
+            raise stale("Topology is not available for offset commit validation.")
         held = {**member.pending_revocation.active, **member.assigned.active}
         sources = topology.subtopology_of
 
@@ -221,14 +223,14 @@ class StreamsGroup:
             del topic_id
             name = sources.get(topic)
             if name is None:
-                raise _stale(f"Topic {topic} is not in the topology.")
+                raise stale(f"Topic {topic} is not in the topology.")
             since = held.get(TaskId(name, partition))
             if since is None:
-                raise _stale(
+                raise stale(
                     f"Task {name}-{partition} is not assigned or pending revocation for member."
                 )
             if epoch < since:
-                raise _stale(
+                raise stale(
                     f"Received member epoch {epoch} is older than assignment epoch {since} for "
                     f"task {name}-{partition}."
                 )
@@ -281,5 +283,7 @@ def member_timers(group_id: str, member_id: str) -> Iterable[TimerKey]:
     yield TimerKind.REBALANCE, group_id, member_id
 
 
-def _stale(message: str) -> KafkaError:
-    return KafkaError(ErrorCode.STALE_MEMBER_EPOCH, message)
+def _stale(message: str, *, in_transaction: bool = False) -> KafkaError:
+    """Return the refusal of another epoch, in a word that transactional clients know."""
+    code = ErrorCode.ILLEGAL_GENERATION if in_transaction else ErrorCode.STALE_MEMBER_EPOCH
+    return KafkaError(code, message)

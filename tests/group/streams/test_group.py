@@ -168,6 +168,16 @@ class TestCommit:
         group = stable("a")[0].group
         assert group.check_commit(committer(api_version=3, in_transaction=True)) is ANY_PARTITION
 
+    def test_a_stale_member_of_a_transaction_is_told_of_its_generation(self):
+        """As transactional clients know it."""
+        harness, a = stable("a")
+        harness.beat(a, rack_id="r")
+        group = harness.group
+        newer = committer(epoch=9, in_transaction=True)
+        assert refusal_of(lambda: group.check_commit(newer)) is ErrorCode.ILLEGAL_GENERATION
+        check = group.check_commit(committer(epoch=1, in_transaction=True))
+        assert refusal_of(lambda: check("in1", ZERO_UUID, 0)) is ErrorCode.ILLEGAL_GENERATION
+
     def test_commits_come_to_the_log_while_the_group_is_not_ready(self):
         harness = StreamsHarness()
         a = Thread("a", topology=SIMPLE)
