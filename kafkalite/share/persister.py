@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kafkalite.coordinator.slot import Parked
-from kafkalite.share.questions import Event, send_questions
+from kafkalite.share.questions import PASSING, Event, send_questions
 from kafkalite.txn.outbox import Outbox
 from kafkalite.types import SHARE_GROUP_STATE_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -28,17 +28,6 @@ ATTEMPTS_MAX = 5
 BACKOFF_S = 1.0
 BACKOFF_S_MAX = 30.0
 """As Kafka's persister: pauses of 1, 2, 4 and 8 seconds."""
-
-PASSING = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.BROKER_NOT_AVAILABLE,
-    }
-)
-"""Refusals after which the same is asked again."""
 
 Answer = Any
 """What the shard answers, or a KafkaError."""
@@ -178,13 +167,23 @@ class Persister:
             return [_unavailable(key, "its topic is not there yet")] * len(questions)
         leader = self._broker_id if place.is_here else self._leader_of(place.topic_partition)
         if place.is_here or leader == self._broker_id or self._peers is None:
-            return [await self._ask_here(key, question) for question in questions]
+            return await self._ask_all_here(key, questions)
         if leader is None:
             return [_unavailable(key, "its partition has no leader")] * len(questions)
         parcel = _Parcel(questions)
         self._outbox.add(leader, parcel)
         await parcel.is_answered.wait()
         return parcel.answers
+
+    async def _ask_all_here(self, key: str, questions: list[_Question]) -> list[Answer]:
+        """Ask one after another; what follows one to be asked again is to be asked after it."""
+        answers: list[Answer] = []
+        for question in questions:
+            answer = await self._ask_here(key, question)
+            if isinstance(answer, KafkaError) and answer.code in PASSING:
+                return [*answers, *[answer] * (len(questions) - len(answers))]
+            answers.append(answer)
+        return answers
 
     async def _ask_here(self, key: str, question: _Question) -> Answer:
         parked, question.parked = question.parked, None

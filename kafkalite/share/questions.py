@@ -43,6 +43,17 @@ from kafkalite.wire.messages.list_offsets import (
 
 LANE = "share"
 
+PASSING = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+    }
+)
+"""Refusals after which the same is asked again."""
+
 Event: TypeAlias = InitializeState | ReadState | WriteState | DeleteState | ReadSummary
 
 
@@ -148,10 +159,17 @@ async def send_questions(
     """Return the answer to each event, or a KafkaError; never raises one.
 
     Events of one type and group share a request, but for those about a share partition that is in
-    it already: their answers could not be told apart.
+    it already: their answers could not be told apart. What follows one that is to be asked again is
+    not asked, and has its answer.
     """
     answers: list[Any] = [None] * len(events)
-    for indexes in _requests(events):
+    put_off: dict[SharePartitionKey, KafkaError] = {}
+    for request in _requests(events):
+        indexes = [index for index in request if events[index].key not in put_off]
+        for index in request:
+            answers[index] = put_off.get(events[index].key)
+        if not indexes:
+            continue
         first = events[indexes[0]]
         kind = KINDS[type(first)]
         message = kind.request(
@@ -164,6 +182,8 @@ async def send_questions(
         except KafkaError as error:
             for index in indexes:
                 answers[index] = error
+                if error.code in PASSING:
+                    put_off[events[index].key] = error
             continue
         found = {
             (topic.topic_id, result.partition): result
@@ -171,7 +191,10 @@ async def send_questions(
             for result in topic.partitions
         }
         for index in indexes:
-            answers[index] = _answer(kind, events[index].key, found)
+            key = events[index].key
+            answer = answers[index] = _answer(kind, key, found)
+            if isinstance(answer, KafkaError) and answer.code in PASSING:
+                put_off[key] = answer
     return answers
 
 
