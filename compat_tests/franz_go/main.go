@@ -191,8 +191,6 @@ func consume(request *Request) (any, error) {
 
 type member struct {
 	client *kgo.Client
-	// Whether to wait until the group knows that it is gone: who joins as the same instance is refused before.
-	leaves bool
 	stop   context.CancelFunc
 	done   chan struct{}
 }
@@ -237,7 +235,7 @@ func memberOpen(request *Request) (any, error) {
 		return nil, err
 	}
 	stopping, stop := context.WithCancel(context.Background())
-	opened := &member{client: client, leaves: request.Protocol == "consumer", stop: stop, done: make(chan struct{})}
+	opened := &member{client: client, stop: stop, done: make(chan struct{})}
 	members[request.Member] = opened
 	go func() {
 		defer close(opened.done)
@@ -263,9 +261,6 @@ func memberOpen(request *Request) (any, error) {
 func (m *member) close() {
 	m.stop()
 	<-m.done
-	if m.leaves {
-		m.client.LeaveGroup()
-	}
 	m.client.Close()
 }
 

@@ -159,7 +159,9 @@ def groups_of_the_consumer_protocol(bench: ToolBench) -> None:
         state = bench.run(tool, "--describe", *of_group, "--state")
         assert re.search(rf"{group}\s.*\suniform\s+Stable\s.*\b1\b", state), state
         members = bench.run(tool, "--describe", *of_group, "--members", "--verbose")
-        assert re.search(rf"{group}\s.*\swatched\s.*{topic}", members), members
+        # 3.9 shows partitions without their topic.
+        shown = topic if is_4(bench.version) else r"\(0,1\)"
+        assert re.search(rf"{group}\s.*\swatched\s.*{shown}", members), members
         assert [lag for *_, lag in _offsets(bench, group, topic)] == [0, 0]
     finally:
         consumer.close()

@@ -47,7 +47,7 @@ def next_consumer_resumes_at_the_commit(bench: Bench) -> None:
     assert len(second.wait_records(23)) == 23
 
 
-@scenario("assigned by the broker: static members", "group", "group:consumer")
+@scenario("assigned by the broker: static members", "group", "group:consumer", "group:away")
 def static_consumer_comes_back_to_its_partitions(bench: Bench) -> None:
     topic, group = bench.topic(partitions=4), bench.name()
     first = bench.member(group, topic, instance_id="one", **NEW)

@@ -1,6 +1,6 @@
 """Java's hash codes and the order of its HashMap."""
 
-from kafkalite.group.java_order import hash_map_order, string_hash
+from kafkalite.group.java_order import copied_numbers, hash_map_order, string_hash
 
 
 def test_hash_codes_are_javas():
@@ -34,3 +34,9 @@ def test_a_capacity_is_rounded_up_to_a_power_of_two():
     keys = [4, 2, 0]
     assert hash_map_order(keys, lambda key: key, capacity=3) == [4, 0, 2]
     assert hash_map_order(keys, lambda key: key, capacity=5) == [0, 2, 4]
+
+
+def test_numbers_below_16_are_in_order_and_others_where_their_bucket_is():
+    assert copied_numbers([]) == ()
+    assert copied_numbers([3, 15, 0]) == (0, 3, 15)
+    assert copied_numbers([17, 16, 2]) == (16, 17, 2)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from kafkalite.group.consumer.group import NameCount
 from kafkalite.group.consumer.patterns import check_pattern, matching_topics
+from kafkalite.group.consumer.target import is_homogeneous
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.group.consumer.harness import ConsumerHarness
 from tests.group.harness import SECOND
@@ -76,6 +78,26 @@ class TestJoining:
         assert harness.has("a") == {"t1": [0, 1], "t2": [0], "other": [0]}
 
 
+class TestKinds:
+    """Whether all members read the same, as the assignor is told."""
+
+    @pytest.mark.parametrize(
+        ("names", "patterns", "count", "same"),
+        [
+            ({"a": (2, 0)}, {}, 2, True),
+            ({"a": (1, 0)}, {}, 2, False),
+            ({"a": (0, 1)}, {"p": 2}, 2, True),
+            ({"a": (0, 1)}, {"p": 1}, 2, False),
+            ({"a": (0, 2)}, {"p": 2, "q": 2}, 2, False),
+            ({"a": (1, 1)}, {"p": 2}, 2, False),
+            ({}, {}, 3, True),
+        ],
+    )
+    def test_of_subscriptions(self, names, patterns, count, same):
+        counts = {name: NameCount(*each) for name, each in names.items()}
+        assert is_homogeneous(counts, patterns, count) is same
+
+
 class TestChanging:
     @pytest.fixture
     def joined(self, harness):
@@ -111,14 +133,16 @@ class TestChanging:
         assert joined.group.names == {}
 
     def test_a_result_that_nobody_wants_any_more_is_dropped(self, harness):
+        harness.beat("b", 0)
         join(harness)
         harness.beat("a", -1)
         harness.written = []
         harness.resolve()
         assert harness.written == []
         harness.beat("a", 0, group_id="h", subscribed_topic_regex="t.*")
-        harness.group_id = "gone"
+        del harness.shard.groups["h"], harness.replica.groups["h"]
         harness.resolve()
+        assert harness.written == []
 
 
 class TestLookingAgain:
