@@ -71,6 +71,7 @@ class LiveRoutes:
         add.get("/waiting", self._waiting)
         add.get("/clients", self._clients)
         add.write("DELETE", "/clients/{connection}", self._disconnect)
+        add.get("/client-metrics", self._metrics)
         return add.list
 
     async def _list(self, request: HttpRequest) -> dict[str, Any]:
@@ -218,6 +219,25 @@ class LiveRoutes:
             "waits_in": waiting[0].handler.api.key.name if waiting else None,
             "recent": used.get(context.connection_id, {}),
         }
+
+    async def _metrics(self, request: HttpRequest) -> dict[str, Any]:
+        """List what clients push of their own metrics (KIP-714), once somebody subscribed to it."""
+        del request
+        found = []
+        slices = Slices()
+        for instance in self._cluster.parts.services.client_metrics.snapshot():
+            found.append(
+                {
+                    "instance_id": str(instance.instance_id),
+                    "connection_id": instance.connection_id,
+                    "pushes": instance.pushes,
+                    "pushed_bytes": instance.pushed_bytes,
+                    "last_push_ms": instance.last_push_ms,
+                    "metrics": instance.metrics,
+                }
+            )
+            await slices.breathe()
+        return {"count": len(found), "clients": found}
 
     async def _disconnect(self, request: HttpRequest) -> dict[str, Any]:
         text = request.parameters["connection"]

@@ -29,6 +29,9 @@ CHAOS_FIXTURE = "kafka_chaos_rules"
 NAME_MAX = 200
 """Kafka allows 249 characters in a topic's name."""
 
+REPORT_MAX = 50
+"""Requests in the report of a test that failed."""
+
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _numbers = itertools.count(1)
 
@@ -84,6 +87,30 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         return
     if CHAOS_FIXTURE not in item.fixturenames:
         item.fixturenames.append(CHAOS_FIXTURE)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Add to the report of a test that failed what its broker was asked while it ran."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    broker = getattr(item, "funcargs", {}).get("kafka_broker")
+    if broker is None or not report.failed:
+        return
+    try:
+        requests = broker.requests()
+    except RuntimeError:  # it was stopped by the test
+        return
+    since_ms = int(call.start * 1_000) - 1
+    lines = [
+        f"{each.timestamp_ms - since_ms:6} ms  {each.client_id or '-'} (connection "
+        f"{each.connection_id}): {each.api.name} v{each.version}"
+        for each in requests
+        if each.timestamp_ms >= since_ms
+    ]
+    if len(lines) > REPORT_MAX:
+        lines = [f"{len(lines) - REPORT_MAX} requests before these", *lines[-REPORT_MAX:]]
+    report.sections.append(("requests to the Kafka broker", "\n".join(lines) or "none"))
 
 
 @pytest.fixture(scope="session")

@@ -400,6 +400,9 @@ class TestLive:
         assert found["api"] == "CREATE_TOPICS"
         assert len(found["raw"]) == 2
 
+    def test_metrics_of_clients_are_listed(self, api):
+        assert api.get("/client-metrics")["clients"] == []
+
     def test_rates_begin_when_somebody_looks(self, api):
         assert api.get("/rates")["interval_s"] == 10
         assert api.get("/rates?topic=orders")["topic"] == "orders"

@@ -128,3 +128,29 @@ def test_chaos_is_had_by_seeds_which_the_tests_name(run):
     )
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["*chaos-seed-7*PASSED*", "*chaos-seed-8*PASSED*"])
+
+
+def test_a_failure_is_reported_with_what_the_broker_was_asked(run):
+    result = run(
+        """
+        from kafkalite.client.cluster import Client
+
+        def test_one(kafka_broker):
+            with Client(kafka_broker.bootstrap, client_id="earlier") as client:
+                client.fetch_metadata([])
+
+        def test_two(kafka_broker):
+            with Client(kafka_broker.bootstrap, client_id="mine") as client:
+                client.fetch_metadata([])
+            assert False
+
+        def test_three():
+            assert False
+        """
+    )
+    result.assert_outcomes(passed=1, failed=2)
+    text = result.stdout.str()
+    assert text.count("requests to the Kafka broker") == 1
+    assert "mine (connection" in text
+    assert "METADATA v" in text
+    assert "earlier (" not in text

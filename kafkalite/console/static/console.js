@@ -221,7 +221,13 @@ async function clients(place) {
     { name: "Lately", show: (c) => Object.entries(c.recent).map(([api, n]) => `${api} ${n}`).join(", ") },
     { name: "", show: (c) => canWrite() && button("Disconnect", async () => { await ask(`/clients/${c.connection_id}`, "DELETE"); list.update(await load()); }, "bad") },
   ], await load());
-  place.append(h("h1", null, "Clients"), list);
+  const pushed = h("section"), showPushed = async () => {
+    const found = (await ask("/client-metrics")).clients;
+    pushed.replaceChildren(h("h2", null, "Their own metrics (KIP-714)"), found.length ? found.map((c) => h("details", null, h("summary", null, `${c.instance_id}: ${c.pushes} pushes, ${bytes(c.pushed_bytes)}`),
+      table("Metrics", [{ name: "Metric", show: (m) => m[0] }, { name: "Value", number: true, key: (m) => m[1], show: (m) => number(m[1]) }], Object.entries(c.metrics)))) : h("p", { class: "quiet" }, "No client pushes any: add a subscription with kafka-client-metrics."));
+  };
+  place.append(h("h1", null, "Clients"), list, pushed);
+  await showPushed();
   repeat(async () => list.update(await load()), 2);
 }
 
