@@ -14,7 +14,7 @@ from kafkalite.http.routing import (
     Route,
     json_response,
 )
-from kafkalite.observe.cluster import Cluster
+from kafkalite.observe.cluster import Cluster, settle
 from kafkalite.observe.openapi import summary_of
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -93,7 +93,10 @@ class Routes:
             if method != "GET" and not self._cluster.can_write:
                 raise HttpError(403, "this console only looks; start it with --write")
             try:
-                answered = await answer(request)
+                if method == "GET":
+                    answered = await settle(lambda: answer(request))
+                else:
+                    answered = await answer(request)
             except KafkaError as error:
                 raise refusal_of(error) from error
             except ClientError as error:

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -11,7 +12,7 @@ from kafkalite.client.murmur import murmur2
 from kafkalite.http.routing import HttpError, HttpRequest, HttpResponse, Route
 from kafkalite.http.streams import EVENTS_TYPE, HEARTBEAT_S, event
 from kafkalite.observe.answers import Routes, field
-from kafkalite.observe.cluster import LATEST, Cluster, TopicView, check, topic
+from kafkalite.observe.cluster import LATEST, Cluster, TopicView, check, settle, topic
 from kafkalite.observe.decoding import encoded
 from kafkalite.observe.records import Reading, ends_of, offsets_of, read_forward, read_newest
 from kafkalite.observe.search import Filter, parse_filter
@@ -175,10 +176,11 @@ class MessageRoutes:
         for one in records:
             if not isinstance(one, dict):
                 raise HttpError(400, "records is a list of objects")
-            written.append(await self._write(view, one))
+            written.append(await settle(partial(self._write, view.name, one)))
         return {"topic": view.name, "written": written}
 
-    async def _write(self, view: TopicView, one: dict[str, Any]) -> dict[str, Any]:
+    async def _write(self, name: str, one: dict[str, Any]) -> dict[str, Any]:
+        view = await topic(self._cluster, name)
         try:
             key = encoded(one.get("key"), field(one, "key_encoding", str, "text"))
             value = encoded(one.get("value"), field(one, "value_encoding", str, "text"))

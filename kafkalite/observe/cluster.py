@@ -4,7 +4,7 @@ Two answer them: the broker that this runs in (`inside.InsideCluster`), and a cl
 (`kafkalite.console`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -32,6 +32,7 @@ from kafkalite.wire.schema import Structure
 
 Request = TypeVar("Request", bound=Structure)
 Response = TypeVar("Response", bound=Structure)
+Answer = TypeVar("Answer")
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -88,6 +89,21 @@ class Cluster(Protocol):
     async def supports(self, api: Api[Any, Any]) -> bool:
         """Whether brokers and this have a version in common."""
         ...
+
+
+async def settle(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Return what `ask` returns, asking again for a while where leaders or coordinators move.
+
+    Only refusals that did nothing are asked again.
+    """
+    end_s = trio.current_time() + SETTLE_S
+    while True:
+        try:
+            return await ask()
+        except KafkaError as error:
+            if error.code not in RETRIABLE or trio.current_time() >= end_s:
+                raise
+        await trio.sleep(PAUSE_S)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

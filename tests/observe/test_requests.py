@@ -1,0 +1,92 @@
+"""The journal's bounds, and what it never keeps."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from kafkalite.observe.rendering import entry_json, message_json
+from kafkalite.observe.requests import ENTRY_BYTES, Requests
+from kafkalite.wire.header import RequestHeader
+from kafkalite.wire.messages import APIS
+from kafkalite.wire.messages.metadata import METADATA, MetadataRequest, MetadataResponse
+
+
+def exchange(api=METADATA, request=None, result=None, size=100, **timing):
+    return SimpleNamespace(
+        handler=SimpleNamespace(api=api),
+        header=RequestHeader(api.key, api.versions[1], 1, "client"),
+        request=request or MetadataRequest(),
+        result=result or MetadataResponse(),
+        size_bytes=size,
+        began_s=timing.get("began_s", 0.0),
+        handled_s=timing.get("handled_s", 0.0),
+        frame=timing.get("frame"),
+    )
+
+
+CONTEXT = SimpleNamespace(now_ms=5, connection_id=1, peer_address=("127.0.0.1", 9))
+
+
+def test_keeps_the_latest_within_its_bytes():
+    requests = Requests(max_bytes=10 * (ENTRY_BYTES + 100), slow_ms=-1)
+    for _ in range(25):
+        requests.on_answered(exchange(), [b"x"], 1, CONTEXT)
+        assert requests.held_bytes <= requests.max_bytes
+    assert [number for number, _ in requests.latest()] == [*range(25, 15, -1)]
+    assert requests.get(15) is None
+    assert requests.get(16) is not None
+    assert requests.get(26) is None
+    assert requests.count == 25
+
+
+def test_one_that_is_too_large_is_not_kept():
+    requests = Requests(max_bytes=5_000, slow_ms=-1)
+    requests.on_answered(exchange(size=1_000_000), [b"x"], 1, CONTEXT)
+    assert [*requests.latest()] == []
+    assert requests.held_bytes == 0
+
+
+def test_counts_without_a_journal():
+    requests = Requests(max_bytes=0, slow_ms=-1)
+    requests.on_answered(exchange(), [b"x"], 7, CONTEXT)
+    (counts,) = requests.apis.values()
+    assert (counts.name, counts.count, counts.response_bytes) == ("Metadata", 1, 7)
+    assert [*requests.latest()] == []
+
+
+def test_slow_requests_are_logged(caplog):
+    caplog.set_level("INFO", "kafkalite.requests")
+    requests = Requests(max_bytes=0, slow_ms=10)
+    requests.on_answered(exchange(), [b"x"], 7, CONTEXT)  # began when the machine did
+    assert "slow request: METADATA" in caplog.text
+    assert requests.slow_count == 1
+
+
+@pytest.mark.parametrize("name", ["SASL_AUTHENTICATE", "ALTER_USER_SCRAM_CREDENTIALS"])
+def test_passwords_are_not_kept(name):
+    api = next((api for api in APIS.values() if api.key.name == name), None)
+    if api is None:
+        pytest.fail(f"{name} is not declared any more")
+    requests = Requests(max_bytes=10_000, slow_ms=-1)
+    secret = exchange(api, frame=memoryview(b"secret"))
+    requests.on_answered(secret, [b"secret"], 6, CONTEXT)
+    ((number, entry),) = requests.latest()
+    assert entry.raw is None
+    found = entry_json(number, entry, whole=True)
+    assert (found["request"], found["response"]) == (None, None)
+
+
+def test_listeners_hear_of_each_until_they_end():
+    requests, heard = Requests(max_bytes=10_000, slow_ms=-1), []
+    end = requests.subscribe(lambda number, entry: heard.append(number))
+    requests.on_answered(exchange(), [b"x"], 1, CONTEXT)
+    end()
+    requests.on_answered(exchange(), [b"x"], 1, CONTEXT)
+    assert heard == [1]
+
+
+def test_long_messages_are_cut():
+    assert len(message_json([1] * 1_000)) == 101
+    found = message_json(b"\xff" * 10_000)
+    assert found["size_bytes"] == 10_000
+    assert len(found["hex"]) < 3_000
