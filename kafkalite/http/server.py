@@ -273,7 +273,8 @@ class _Connection:
                 if response.is_stream:
                     async with trio.open_nursery() as nursery:
                         nursery.start_soon(self._end_with_client, nursery.cancel_scope)
-                        await self._send_body(body)
+                        with suppress(_Closed, *_GONE):  # a nursery would wrap them
+                            await self._send_body(body)
                         nursery.cancel_scope.cancel()
                     return
                 await self._send_body(body)

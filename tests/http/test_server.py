@@ -1,10 +1,13 @@
 """The HTTP server, on a real socket: what it answers, and what hostile clients cost it."""
 
 import json
+import socket
+import struct
 from contextlib import AsyncExitStack
 
 import pytest
 import trio
+import trio.lowlevel
 
 from tests.http.http_kit import serving
 
@@ -195,6 +198,21 @@ class TestEventStreams:
                 await wait_until(lambda: served.site.subscribers)
             await wait_until(lambda: not served.site.subscribers)
             await wait_until(lambda: served.server.connection_count == 0)
+
+    async def test_a_reader_that_breaks_off_is_no_error(self, caplog):
+        async with serving() as served:
+            stream = await served.connect()
+            await stream.send_all(self.ASK)
+            await wait_until(lambda: served.site.subscribers)
+            linger = struct.pack("ii", 1, 0)  # closed by a reset
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            subscriber = served.site.subscribers[0]
+            await stream.aclose()
+            for _ in range(50):
+                subscriber.put("tick", "x" * 10_000)
+                await trio.lowlevel.checkpoint()
+            await wait_until(lambda: served.server.connection_count == 0)
+        assert caplog.text == ""
 
     async def test_who_reads_slowly_is_told_what_it_missed(self):
         async with serving() as served, await served.connect() as stream:
