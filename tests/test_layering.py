@@ -43,6 +43,8 @@ CORES = {
     "api/share_session",
     "share/reset",
     "http/access", "http/routing",
+    "security/acls",
+    "meta/acls", "security/shorthand",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""

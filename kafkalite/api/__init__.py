@@ -4,6 +4,7 @@
 """
 
 from kafkalite.api import (
+    acls,
     allocate_producer_ids,
     alter_partition,
     alter_replica_log_dirs,
@@ -76,6 +77,7 @@ HANDLERS: tuple[Handler, ...] = api_versions.handlers(
             *reassign.HANDLERS,
             *sasl.HANDLERS,
             *users.HANDLERS,
+            *acls.HANDLERS,
             *elect_leaders.HANDLERS,
             *share_groups.HANDLERS,
             *share_offsets.HANDLERS,

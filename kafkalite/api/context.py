@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from kafkalite.api.authorizer import Authorizer
     from kafkalite.api.client_metrics import ClientMetrics
     from kafkalite.api.fetch_session import FetchSessions
     from kafkalite.api.share_session import ShareSessions
@@ -50,6 +51,8 @@ class Services:
     deleted_topics: "DeletedTopics"
     fetch_max_bytes: int
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
+    authorizer: "Authorizer | None" = None
+    """Who says what clients may do; None where everybody may do everything."""
 
 
 class LoginGate(Protocol):

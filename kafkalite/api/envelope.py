@@ -99,7 +99,12 @@ def _admit(
         is_inter_broker=False,
     )
     try:
-        result = handler.admit(message, inner)
+        if context.services.authorizer is None:
+            result = handler.admit(message, inner)
+        else:
+            from kafkalite.api import authorization  # see server/composition.py
+
+            result = authorization.admit(handler, message, inner)
     except KafkaError as error:
         result = _refused(handler, message, error, inner)
     if isinstance(result, Pending):

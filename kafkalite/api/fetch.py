@@ -26,6 +26,7 @@ from kafkalite.isr.recovering import LogEnd
 from kafkalite.isr.state import Member
 from kafkalite.isr.traffic import TopicTraffic
 from kafkalite.log.region import FileRegion
+from kafkalite.security.acls import Operation, ResourceType
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
@@ -402,6 +403,8 @@ def _partition(cached: CachedPartition, reader: Reader, context: RequestContext)
             UNSUPPORTED_COMPRESSION_TYPE for a zstd topic and a client too old for it (rule 80).
     """
     replicas = context.services.replicas
+    if context.services.authorizer is not None:
+        _check_may_read(cached, reader, context)
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         find_by_id = replicas.replica_by_id if reader.may_follow else replicas.partition_by_id
         partition = find_by_id(cached.topic_id, cached.partition)
@@ -417,6 +420,24 @@ def _partition(cached: CachedPartition, reader: Reader, context: RequestContext)
             f"{partition.topic_partition} is compressed with zstd, which Fetch has from v10 on",
         )
     return partition
+
+
+def _check_may_read(cached: CachedPartition, reader: Reader, context: RequestContext) -> None:
+    """Raise KafkaError where the client may not read; a topic that is not there looks the same."""
+    authorizer = context.services.authorizer
+    assert authorizer is not None
+    if reader.is_follower:
+        is_allowed = authorizer.allows(context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+    else:
+        name = cached.topic
+        if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            found = context.services.metadata.image.topic_by_id(cached.topic_id)
+            if found is None:
+                return
+            name = found.name
+        is_allowed = authorizer.allows(context, Operation.READ, ResourceType.TOPIC, name)
+    if not is_allowed:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _find(cached: CachedPartition, reader: Reader, context: RequestContext) -> Partition | None:

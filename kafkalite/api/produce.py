@@ -33,7 +33,8 @@ from kafkalite.isr.partition import Partition
 from kafkalite.isr.waiters import Waiter
 from kafkalite.log.put_off import PASSING, sequence_of
 from kafkalite.log.validate import CheckedBatch, InvalidRecord
-from kafkalite.types import INTERNAL_TOPICS, TopicPartition
+from kafkalite.security.acls import Operation, ResourceType
+from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID, TopicPartition
 from kafkalite.wire.compression import Codec
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.produce import (
@@ -88,6 +89,11 @@ def admit(
     """
     if request.transactional_id is None:
         return _append_all(request, NONE_REFUSED, context)
+    authorizer = context.services.authorizer
+    if authorizer is not None and not authorizer.allows(
+        context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     refused = _check_transaction(request, request.transactional_id, context)
     if isinstance(refused, LaterRefusals):
         return Pending(partial(_append_later, request, refused, context))
@@ -290,6 +296,21 @@ def refuse(
     )
 
 
+def _check_may_write(topic: TopicProduceData, context: RequestContext) -> None:
+    """Raise KafkaError where the client may not write; a topic that is not there looks the same."""
+    name = topic.name
+    if topic.topic_id != ZERO_UUID:
+        found = context.services.metadata.image.topic_by_id(topic.topic_id)
+        if found is None:
+            return
+        name = found.name
+    authorizer = context.services.authorizer
+    if authorizer is not None and not authorizer.allows(
+        context, Operation.WRITE, ResourceType.TOPIC, name
+    ):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
 def _append(
     topic: TopicProduceData,
     data: PartitionProduceData,
@@ -305,6 +326,8 @@ def _append(
             raise KafkaError(
                 ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; must be -1, 0 or 1"
             )
+        if context.services.authorizer is not None:
+            _check_may_write(topic, context)
         partition = _partition(topic, data.index, context)
         records = data.records
         if not isinstance(records, memoryview) or len(records) <= CODEC_POSITION:

@@ -15,7 +15,7 @@ from kafkalite.config.listeners import (
     parse_listeners,
 )
 from kafkalite.config.protection import refuse_missing_protection
-from kafkalite.config.security import ListenerSettings, is_of_a_listener
+from kafkalite.config.security import ListenerSettings, check_authorizer, is_of_a_listener
 from kafkalite.log_config import LogConfig
 from kafkalite.settings.kinds import SettingError, Value, parse_value, split_list
 from kafkalite.settings.own import PROFILES
@@ -378,6 +378,7 @@ class BrokerConfig:
                     "queued.max.request.bytes: has to be at least socket.request.max.bytes, "
                     "or a request of that size could never be read"
                 )
+            check_authorizer(self.str("authorizer.class.name"), self.str("super.users"))
             if len(set(self.log_dirs)) < len(self.log_dirs):
                 raise SettingError("log.dirs: names a directory twice")
         except SettingError as error:

@@ -1,7 +1,7 @@
 """Settings that promise a protection which is not there: a broker that has them does not start.
 
-Who sets `authorizer.class.name` believes that others are kept out. A line in a log that says
-otherwise is easily missed, so it is an error. This is the one place that says what is meant; what
+Who sets `create.topic.policy.class.name` believes that topics are checked. A line in a log that
+says otherwise is easily missed, so it is an error. This is the one place that says what is meant; what
 comes to be supported is taken out of it.
 """
 
@@ -11,7 +11,6 @@ from typing import Final
 from kafkalite.settings.kinds import SettingError, Value
 
 NOT_SUPPORTED: Final[Mapping[str, str]] = {
-    "authorizer.class.name": "there is no access control, and everybody may do everything",
     "create.topic.policy.class.name": "no class of Java can check the topics that are created",
     "alter.config.policy.class.name": "no class of Java can check the settings that are altered",
 }

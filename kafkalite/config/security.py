@@ -82,6 +82,32 @@ class ListenerSettings:
         return tuple(self.value(name) for name in names)
 
 
+AUTHORIZERS = (
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+)
+"""Classes that `authorizer.class.name` may name; both mean the one that is here."""
+
+
+def check_authorizer(class_name: str, super_users: str) -> None:
+    """Check who is to say what clients may do.
+
+    Raises:
+        SettingError: a class of somebody else's, or a super user that is none.
+    """
+    if class_name and class_name not in AUTHORIZERS:
+        raise SettingError(
+            f"authorizer.class.name: '{class_name}' is not supported, it has to be "
+            f"{' or '.join(AUTHORIZERS)}, or empty"
+        )
+    for name in filter(None, map(str.strip, super_users.split(";"))):
+        if ":" not in name:
+            raise SettingError(
+                f"super.users: '{name}' is not allowed, it has to be of the form User:name; "
+                "several are separated by semicolons"
+            )
+
+
 def is_of_a_listener(name: str, listeners: Iterable[str]) -> bool:
     """Tell whether a name with a listener's prefix is one of a setting that has an effect."""
     for listener in listeners:

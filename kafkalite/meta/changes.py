@@ -23,6 +23,7 @@ from kafkalite.meta.image import (
     PartitionImage,
     TopicImage,
 )
+from kafkalite.security.acls import Entry, Pattern
 
 _dump = partial(json.dumps, separators=(",", ":"))
 
@@ -242,6 +243,23 @@ class ConfigsChanged:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
+class AclsChanged:
+    """There are other rules about who may do something to some resources.
+
+    Attributes:
+        pattern: which resources: numbers of their type and of the pattern's, and the name.
+        entries: all rules that there are now.
+    """
+
+    pattern: Pattern
+    entries: tuple[Entry, ...] = ()
+
+    def apply_to(self, builder: ImageBuilder) -> None:
+        """Replace the rules."""
+        builder.set_acls(self.pattern, self.entries)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
 class ProducerIdsAllocated:
     """A broker may hand out the producer ids up to `next_producer_id`, exclusive (rule 64)."""
 
@@ -296,6 +314,7 @@ Change = (
     | PartitionsAdded
     | PartitionChanged
     | ConfigsChanged
+    | AclsChanged
     | ProducerIdsAllocated
     | TopicIdsRetired
     | FeaturesUpdated
@@ -313,6 +332,7 @@ _CLASSES: dict[str, type[Change]] = {
         PartitionsAdded,
         PartitionChanged,
         ConfigsChanged,
+        AclsChanged,
         ProducerIdsAllocated,
         TopicIdsRetired,
         FeaturesUpdated,
@@ -346,6 +366,9 @@ def snapshot(image: Image) -> list[Change]:
         ConfigsChanged(resource_type=resource.type, resource_name=resource.name, values=values)
         for resource, values in image.configs.items()
     ]
+    changes += [
+        AclsChanged(pattern=pattern, entries=entries) for pattern, entries in image.acls.items()
+    ]
     if image.next_producer_id:
         changes.append(ProducerIdsAllocated(broker_id=-1, next_producer_id=image.next_producer_id))
     if image.feature_levels:
@@ -363,6 +386,10 @@ def to_json(change: Change) -> dict[str, Any]:
                 values[name] = str(value)
             case PartitionImage():
                 values[name] = _partition_to_json(value)
+            case Pattern():
+                values[name] = list(value)
+            case tuple() if name == "entries":
+                values[name] = [list(entry) for entry in value]
             case tuple() if name == "partitions":
                 values[name] = [_partition_to_json(state) for state in value]
             case tuple():
@@ -422,6 +449,10 @@ def _read_attribute(name: str, value: Any) -> Any:
             return _partition_from_json(value)
         case "endpoints":
             return {listener: (host, port) for listener, (host, port) in value.items()}
+        case "pattern":
+            return Pattern(*value)
+        case "entries":
+            return tuple(Entry(*entry) for entry in value)
         case "removed":
             return tuple(value)
         case _:

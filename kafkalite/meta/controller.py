@@ -6,6 +6,7 @@ It has no state, and nothing happens here but the decision; `meta/runner.py` doe
 from collections.abc import Collection, Sequence
 from typing import assert_never
 
+from kafkalite.meta.acls import create_acl, delete_acl
 from kafkalite.meta.adoption import adopt_topic
 from kafkalite.meta.alter_configs import alter_configs, check_topic_configs, replace_configs
 from kafkalite.meta.brokers import check_epoch, register_broker, shut_down, unregister_broker
@@ -26,8 +27,10 @@ from kafkalite.meta.events import (
     AlterPartition,
     AlterScramCredential,
     ControlledShutdown,
+    CreateAcl,
     CreatePartitions,
     CreateTopic,
+    DeleteAcl,
     DeleteTopic,
     ElectLeader,
     Event,
@@ -83,6 +86,10 @@ def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
             return _update_features(event, image, rules)
         case AlterScramCredential():
             return alter_scram_credential(event, image)
+        case CreateAcl():
+            return create_acl(event, image)
+        case DeleteAcl():
+            return delete_acl(event, image)
         case AllocateProducerIds():
             return _allocate_producer_ids(event, image)
         case AdoptTopic():

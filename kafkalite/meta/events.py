@@ -10,6 +10,7 @@ from uuid import UUID
 
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.features import FeatureUpdate
+from kafkalite.security.acls import Rule
 from kafkalite.settings.kinds import Value
 
 PRODUCER_ID_BLOCK_SIZE = 1_000
@@ -147,6 +148,20 @@ class AlterScramCredential:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
+class CreateAcl:
+    """A rule about who may do what is to be there; it is no error if it is."""
+
+    rule: Rule
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class DeleteAcl:
+    """A rule is to be there no more; it is no error if it is not."""
+
+    rule: Rule
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
 class AllocateProducerIds:
     """A broker has no producer ids left; its epoch is checked unless it is -1."""
 
@@ -259,6 +274,8 @@ Event = (
     | IncrementalAlterConfigs
     | UpdateFeatures
     | AlterScramCredential
+    | CreateAcl
+    | DeleteAcl
     | AllocateProducerIds
     | AdoptTopic
     | AlterPartition

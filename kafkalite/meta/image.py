@@ -10,6 +10,7 @@ from uuid import UUID
 
 from kafkalite.meta.features import finalized_levels
 from kafkalite.meta.names import can_collide, collision_key, refusal_of_name
+from kafkalite.security.acls import Entry, Pattern
 from kafkalite.wire.errors import ErrorCode
 
 NO_LEADER = -1
@@ -110,6 +111,7 @@ class Image:
         controller_epoch: of its reign; -1 where there is no election.
         colliding: topics whose names hold '.' or '_', by what others may not share with them.
         configs: settings of brokers, groups and client metrics; those of topics are with them.
+        acls: rules about who may do what, by what they are about.
         next_producer_id: first producer id that has not been given to any broker.
         retired_topic_ids: ids of topics deleted lately, the latest last.
         feature_levels: levels of features that were set; `feature_level` tells all.
@@ -124,6 +126,7 @@ class Image:
     topic_names: Mapping[UUID, str] = field(default_factory=dict)
     colliding: Mapping[str, str] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    acls: Mapping[Pattern, tuple[Entry, ...]] = field(default_factory=dict)
     next_producer_id: int = 0
     retired_topic_ids: tuple[UUID, ...] = ()
     feature_levels: Mapping[str, int] = field(default_factory=dict)
@@ -222,6 +225,10 @@ class ImageBuilder:
     def set_feature_level(self, name: str, level: int) -> None:
         """Give a feature another level."""
         self._replace("feature_levels", name, level)
+
+    def set_acls(self, pattern: Pattern, entries: tuple[Entry, ...]) -> None:
+        """Have these rules about something; none removes all."""
+        self._replace("acls", pattern, entries or None)
 
     def set_next_producer_id(self, next_producer_id: int) -> None:
         """Move the producer ids on."""

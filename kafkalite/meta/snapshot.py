@@ -6,6 +6,7 @@ from typing import Any
 from kafkalite.meta import znodes
 from kafkalite.meta.changes import (
     TOPIC_RESOURCE,
+    AclsChanged,
     Change,
     ConfigsChanged,
     FeaturesUpdated,
@@ -13,6 +14,8 @@ from kafkalite.meta.changes import (
     TopicCreated,
     TopicIdsRetired,
 )
+from kafkalite.meta.entities import ENTITIES
+from kafkalite.security.acls import Pattern
 
 ReadFolder = Callable[[str], Awaitable[dict[str, bytes]]]
 """Gives the data of all nodes in a folder, by their names."""
@@ -46,6 +49,16 @@ async def read_everything(read_folder: ReadFolder, read_nodes: ReadNodes) -> lis
     }
     if levels:
         changes.append(FeaturesUpdated(levels=levels))
+    for (pattern_type, resource_type), folder in znodes.ACL_FOLDERS.items():
+        rules = await read_folder(folder)
+        changes += [
+            AclsChanged(
+                pattern=Pattern(resource_type, pattern_type, name),
+                entries=znodes.read_acls(f"{folder}/{name}", data),
+            )
+            for name, data in sorted(rules.items())
+            if data
+        ]
     ((data, _),) = await read_nodes([znodes.PRODUCER_IDS])
     next_producer_id = znodes.read_next_producer_id(data)
     if next_producer_id:
@@ -58,7 +71,7 @@ async def _read_configs(kind: int, folder: str, read_folder: ReadFolder) -> list
     changes: list[Change] = []
     for node, data in sorted(nodes.items()):
         values = znodes.read_config(f"{folder}/{node}", data)
-        name = znodes.read_config_name(node)
+        name = node if kind in ENTITIES else znodes.read_config_name(node)
         # Apache Kafka leaves empty nodes where settings were.
         if values:
             changes.append(ConfigsChanged(resource_type=kind, resource_name=name, values=values))

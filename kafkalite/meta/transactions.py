@@ -23,6 +23,8 @@ from kafkalite.meta.znodes import (
     OWN_BROKERS,
     PRODUCER_IDS,
     RETIRED,
+    acl_data,
+    acl_path,
     config_data,
     config_path,
     feature_data,
@@ -190,6 +192,14 @@ def operations(
                 config_path(resource),
                 None if old is None else config_data(old),
                 None if new is None else config_data(new),
+            )
+    if before.acls is not after.acls:
+        for pattern in {**before.acls, **after.acls}:
+            known_rules, rules = before.acls.get(pattern), after.acls.get(pattern)
+            made += _node(
+                acl_path(pattern),
+                None if known_rules is None else acl_data(known_rules),
+                None if rules is None else acl_data(rules),
             )
     if before.brokers is not after.brokers:
         for broker_id in {**before.brokers, **after.brokers}:

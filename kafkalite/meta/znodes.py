@@ -27,6 +27,7 @@ from kafkalite.meta.changes import (
 )
 from kafkalite.meta.entities import CLIENT_ENTITY, ENTITIES, IP_ENTITY, USER_ENTITY
 from kafkalite.meta.image import BrokerImage, ConfigResource, PartitionImage, TopicImage
+from kafkalite.security.acls import Entry, Operation, Pattern, PatternType, Permission, ResourceType
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -51,6 +52,21 @@ CONFIG_FOLDERS: Final = {
     CLIENT_ENTITY: "/config/clients",
     IP_ENTITY: "/config/ips",
 }
+ACL_FOLDERS: Final = {
+    (pattern, resource): f"{folder}/{name}"
+    for pattern, folder in (
+        (PatternType.LITERAL, "/kafka-acl"),
+        (PatternType.PREFIXED, "/kafka-acl-extended/prefixed"),
+    )
+    for resource, name in (
+        (ResourceType.TOPIC, "Topic"),
+        (ResourceType.GROUP, "Group"),
+        (ResourceType.CLUSTER, "Cluster"),
+        (ResourceType.TRANSACTIONAL_ID, "TransactionalId"),
+        (ResourceType.DELEGATION_TOKEN, "DelegationToken"),
+        (ResourceType.USER, "User"),
+    )
+}
 DEFAULT_ENTITY: Final = "<default>"
 
 FOLDERS: Final = (
@@ -58,6 +74,7 @@ FOLDERS: Final = (
     BROKER_IDS,
     TOPICS,
     *CONFIG_FOLDERS.values(),
+    *ACL_FOLDERS.values(),
     "/config/changes",
     PRODUCER_IDS,
     CHANGES,
@@ -256,6 +273,55 @@ def state_data(state: PartitionImage, *, controller_epoch: int) -> bytes:
 def config_data(configs: Mapping[str, str]) -> bytes:
     """Return what a node of settings holds (rule 191)."""
     return _encode({"version": 1, "config": dict(configs)})
+
+
+def acl_path(pattern: Pattern) -> str:
+    """Return the node with the rules about some resources (rule 548)."""
+    kind = PatternType(pattern.pattern_type), ResourceType(pattern.resource_type)
+    return f"{ACL_FOLDERS[kind]}/{pattern.name}"
+
+
+def acl_data(entries: Iterable[Entry]) -> bytes:
+    """Return what a node of rules holds (rule 548)."""
+    acls = [
+        {
+            "principal": entry.principal,
+            "permissionType": _camel(Permission(entry.permission)),
+            "operation": _camel(Operation(entry.operation)),
+            "host": entry.host,
+        }
+        for entry in entries
+    ]
+    return _encode({"version": 1, "acls": acls})
+
+
+def read_acls(path: str, data: bytes) -> tuple[Entry, ...]:
+    """Return the rules that a node holds.
+
+    Raises:
+        NotKafka: it holds none.
+    """
+    values = _decode(path, data)
+    try:
+        return tuple(
+            Entry(
+                str(each["principal"]),
+                str(each["host"]),
+                _OPERATIONS[each["operation"]],
+                _PERMISSIONS[each["permissionType"]],
+            )
+            for each in values["acls"]
+        )
+    except (KeyError, TypeError) as error:
+        raise _not_kafka(path, data) from error
+
+
+def _camel(member: Operation | Permission) -> str:
+    return "".join(word.capitalize() for word in member.name.split("_"))
+
+
+_OPERATIONS: Final = {_camel(each): int(each) for each in Operation}
+_PERMISSIONS: Final = {_camel(each): int(each) for each in Permission}
 
 
 def own_broker_data(broker: BrokerImage) -> bytes:

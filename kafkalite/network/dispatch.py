@@ -74,6 +74,9 @@ AnswerObserver = Callable[[Exchange, "list[Chunk]", int, RequestContext], None]
 Forward = Callable[[Any, memoryview, RequestContext], Pending]
 """Hands a request (as decoded, and its frame) on to the controller; gives a `RelayedAnswer`."""
 
+Authorize = Callable[[Handler, Any, RequestContext], Any]
+"""Has a request answered as far as its client may ask for it (`api/authorization.py`)."""
+
 
 class Dispatcher:
     """The table of what this broker answers, and the way there and back.
@@ -86,11 +89,19 @@ class Dispatcher:
         keeps_frames: requests keep their bytes until `on_answered`.
     """
 
-    def __init__(self, handlers: Iterable[Handler], *, forward: Forward | None = None) -> None:
+    def __init__(
+        self,
+        handlers: Iterable[Handler],
+        *,
+        forward: Forward | None = None,
+        authorize: Authorize | None = None,
+    ) -> None:
         """Take what to answer, and where to hand on what only the controller may answer.
 
-        Without the latter this broker is alone, and its own controller.
+        Without the latter this broker is alone, and its own controller. `authorize` is called
+        instead of handlers where there is an authorizer.
         """
+        self._authorize = authorize
         self.observer: Observer | None = None
         self.complaints = Complaints(logger)
         self.interceptor: Interceptor | None = None
@@ -149,7 +160,8 @@ class Dispatcher:
         if self.keeps_frames:
             exchange.frame = frame
         try:
-            if self.interceptor is None and not (handler.forwarded or handler.between_brokers):
+            is_special = handler.forwarded or handler.between_brokers
+            if self.interceptor is None and self._authorize is None and not is_special:
                 exchange.result = handler.admit(request, context)
             else:
                 exchange.result = self._serve(exchange, frame, context)
@@ -166,9 +178,7 @@ class Dispatcher:
         if self.interceptor is not None:
             handle = partial(self._handle, handler, frame, context)
             return self.interceptor(exchange, len(frame), context, handle)
-        if handler.forwarded or handler.between_brokers:
-            return self._admit_special(handler, exchange.request, frame, context)
-        return handler.admit(exchange.request, context)
+        return self._handle(handler, frame, context, exchange.request)
 
     def _admit_large(
         self, exchange: Exchange, frame: memoryview, position: int, context: RequestContext
@@ -246,6 +256,11 @@ class Dispatcher:
     ) -> Any:
         if handler.forwarded or handler.between_brokers:
             return self._admit_special(handler, request, frame, context)
+        return self._answer(handler, request, context)
+
+    def _answer(self, handler: Handler, request: Any, context: RequestContext) -> Any:
+        if self._authorize is not None:
+            return self._authorize(handler, request, context)
         return handler.admit(request, context)
 
     def _admit_special(
@@ -265,7 +280,7 @@ class Dispatcher:
             and not handler.is_own(request)
         ):
             return self._forward(request, frame, context)
-        return handler.admit(request, context)
+        return self._answer(handler, request, context)
 
     def _too_new(
         self, handler: Handler, header: RequestHeader, context: RequestContext

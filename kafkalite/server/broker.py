@@ -220,7 +220,9 @@ class Broker:
                 cluster=self._cluster,
             )
             forward = None if self._cluster is None else self._cluster.forwarder
-            self._dispatcher = Dispatcher(HANDLERS, forward=forward)
+            self._dispatcher = Dispatcher(
+                HANDLERS, forward=forward, authorize=composition.authorize(self.services)
+            )
             await self._serve(task_status)
         except BaseException as error:
             # After a bug nobody knows what the logs' memory is worth: the next start recovers.

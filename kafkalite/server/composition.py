@@ -37,6 +37,7 @@ from kafkalite.txn.settings import transaction_settings
 from kafkalite.txn.shard import TransactionShards
 
 if TYPE_CHECKING:
+    from kafkalite.api.authorizer import Authorizer
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
     from kafkalite.http.server import HttpServer
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from kafkalite.meta.image import Change, Image
     from kafkalite.meta.runner import MetadataRunner
     from kafkalite.meta.store import MetadataStore
-    from kafkalite.network.dispatch import Dispatcher
+    from kafkalite.network.dispatch import Authorize, Dispatcher
     from kafkalite.network.listeners import ConnectionServer
     from kafkalite.network.sockets import Network
     from kafkalite.observe.requests import Requests
@@ -206,6 +207,7 @@ def services(
         share=share,
         share_sessions=share_sessions,
         fetch_max_bytes=config.int("fetch.max.bytes"),
+        authorizer=_authorizer(config, metadata),
     )
 
 
@@ -248,6 +250,27 @@ def _leader_of(metadata: "MetadataRunner", topic_partition: "TopicPartition") ->
 def _has_partition(metadata: "MetadataRunner", topic_id: UUID, index: int) -> bool:
     topic = metadata.image.topic_by_id(topic_id)
     return topic is not None and index < len(topic.partitions)
+
+
+def authorize(services: Services) -> "Authorize | None":
+    """Return what is called instead of handlers where there is an authorizer."""
+    if services.authorizer is None:
+        return None
+    from kafkalite.api import authorization
+
+    return authorization.admit
+
+
+def _authorizer(config: "BrokerConfig", metadata: "MetadataRunner") -> "Authorizer | None":
+    """Return the authorizer that the settings name, if they name one (`config` has looked)."""
+    if not config.str("authorizer.class.name"):
+        return None
+    # A broker without one does not pay for it.
+    from kafkalite.api.authorizer import Authorizer
+
+    authorizer = Authorizer(config, metadata.image)
+    metadata.subscribe(authorizer.on_changes)
+    return authorizer
 
 
 def housekeeping_settings(config: "BrokerConfig") -> HousekeepingSettings:

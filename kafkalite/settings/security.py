@@ -16,6 +16,8 @@ PER_BROKER = Update.PER_BROKER
 LONG_MAX = 2**63 - 1
 
 SECURITY_SETTINGS: tuple[Setting, ...] = (
+    # Apache Kafka's authorizer reads this and super.users itself, and reports them as unknown.
+    Setting("allow.everyone.if.no.acl.found", BOOLEAN, False, internal=True),
     Setting("authorizer.class.name", STRING, ""),
     Setting("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, minimum=1, inert=True),
     Setting("delegation.token.expiry.time.ms", LONG, 86_400_000, minimum=1, inert=True),
@@ -106,6 +108,7 @@ SECURITY_SETTINGS: tuple[Setting, ...] = (
     Setting("sasl.server.callback.handler.class", CLASS, None, inert=True),
     Setting("sasl.server.max.receive.size", INT, 524_288),
     Setting("security.providers", STRING, None, inert=True),
+    Setting("super.users", STRING, "", internal=True),
     Setting("ssl.allow.dn.changes", BOOLEAN, False, inert=True),
     Setting("ssl.allow.san.changes", BOOLEAN, False, inert=True),
     Setting("ssl.cipher.suites", LIST, (), update=PER_BROKER),

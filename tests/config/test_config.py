@@ -250,7 +250,7 @@ def test_the_files_of_kafkas_distributions_start_a_broker(
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "acc"),
+        ("authorizer.class.name", "org.example.Mine", "is not supported"),
         ("create.topic.policy.class.name", "com.example.Policy", "no class of Java"),
         ("alter.config.policy.class.name", "com.example.Policy", "no class of Java"),
         ("process.roles", "controller", "there are no separate controllers"),

@@ -1,0 +1,544 @@
+"""Who may ask for what: one hook for all APIs, and one table of what each of them needs.
+
+Where the broker has an authorizer, requests come here before their handlers. What is asked for as
+a whole is refused as a whole. Of what names several things, those that are denied are taken out,
+the handler answers the rest, and its own `refuse` answers for what was taken out: so each denial
+stands where the API has a field for it. What lists everything is stripped of what may not be seen.
+Produce and Fetch, which have no time for this, ask for each partition themselves.
+
+The operations and errors are those of Kafka's KafkaApis and ControllerApis (rules 549-551).
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkalite.api.authorized_operations import NOT_REQUESTED
+from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.visibility import cluster_operations, may, operations, strip
+from kafkalite.security.acls import CLUSTER_NAME, Operation, ResourceType
+from kafkalite.types import ZERO_UUID
+from kafkalite.wire.api import ApiKey
+from kafkalite.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kafkalite.api.context import RequestContext
+
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+TRANSACTION: Final = ResourceType.TRANSACTIONAL_ID
+READ, WRITE, CREATE, DELETE = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE
+ALTER, DESCRIBE = Operation.ALTER, Operation.DESCRIBE
+
+DENIED_AS: Final = {
+    TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    TRANSACTION: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+@dataclass(slots=True, frozen=True)
+class Need:
+    """What a request as a whole needs.
+
+    Attributes:
+        operation, kind: to be allowed.
+        name: of what the request is about; None is the cluster.
+        or_else: another operation of the same that will do.
+    """
+
+    operation: Operation
+    kind: ResourceType = CLUSTER
+    name: Callable[[Any], str | None] | None = None
+    or_else: Operation | None = None
+
+    def check(self, request: Any, context: "RequestContext") -> None:
+        """Raise KafkaError where it is not allowed."""
+        name = CLUSTER_NAME if self.name is None else self.name(request)
+        if name is None:
+            return
+        if self.or_else is not None and may(context, self.or_else, self.kind, name, quiet=True):
+            return
+        if not may(context, self.operation, self.kind, name):
+            raise denied(self.kind)
+
+
+@dataclass(slots=True, frozen=True)
+class Each:
+    """What each of several things needs that a request names.
+
+    Attributes:
+        items: attribute of the request that has them.
+        answers: attribute of the response.
+        operation, kind: to be allowed.
+        name: of one of them; None if there is none of it, which the handler tells then.
+        unless: an operation on the cluster that allows all.
+    """
+
+    items: str
+    answers: str
+    operation: Operation
+    kind: ResourceType
+    name: "Callable[[Any, RequestContext], str | None]"
+    unless: Operation | None = None
+
+    def refused(self, request: Any, context: "RequestContext") -> dict[ErrorCode, list[Any]]:
+        """Return the things that are denied, by the code to answer."""
+        found = getattr(request, self.items)
+        if not found:
+            return {}
+        if self.unless is not None and may(context, self.unless, CLUSTER, quiet=True):
+            return {}
+        refused: dict[ErrorCode, list[Any]] = {}
+        for one in found:
+            name = self.name(one, context)
+            if name is not None and not may(context, self.operation, self.kind, name):
+                refused.setdefault(DENIED_AS[self.kind], []).append(one)
+        return refused
+
+
+@dataclass(slots=True, frozen=True)
+class EachResource(Each):
+    """The same for settings, which belong to resources of several kinds."""
+
+    def refused(self, request: Any, context: "RequestContext") -> dict[ErrorCode, list[Any]]:
+        """Return the resources that are denied, by the code to answer."""
+        refused: dict[ErrorCode, list[Any]] = {}
+        for one in getattr(request, self.items):
+            kind, name = CLUSTER, CLUSTER_NAME
+            if one.resource_type == 2:
+                kind, name = TOPIC, one.resource_name
+            elif one.resource_type == 32:
+                kind, name = GROUP, one.resource_name
+            if not may(context, self.operation, kind, name):
+                refused.setdefault(DENIED_AS[kind], []).append(one)
+        return refused
+
+
+def admit(handler: Handler, request: Any, context: "RequestContext") -> Any:
+    """Have a request answered as far as it is allowed; to be called instead of the handler.
+
+    Raises:
+        KafkaError: all of it is denied.
+    """
+    key = handler.api.key
+    for need in NEEDS.get(key, ()):
+        need.check(request, context)
+    special = SPECIAL.get(key)
+    if special is not None:
+        return special(handler, request, context)
+    each = EACH.get(key)
+    if each is None or not getattr(request, each.items):
+        return then(handler.admit(request, context), partial(strip, key, request, context))
+    return _admit_each(each, handler, request, context)
+
+
+def denied(kind: ResourceType) -> KafkaError:
+    """Return the refusal of what concerns a kind of resource."""
+    return KafkaError(DENIED_AS[kind])
+
+
+def then(result: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a response after a change, now or when it is there."""
+    if not isinstance(result, Pending):
+        return change(result)
+
+    async def wait() -> Any:
+        return change(await result.wait())
+
+    return Pending(wait)
+
+
+def _admit_each(each: Each, handler: Handler, request: Any, context: "RequestContext") -> Any:
+    refused = each.refused(request, context)
+    key = handler.api.key
+    if not refused:
+        return then(handler.admit(request, context), partial(strip, key, request, context))
+    version = context.api_version
+
+    def refusals() -> list[Any]:
+        now, context.api_version = context.api_version, version
+        answers: list[Any] = []
+        for code, items in refused.items():
+            part = copy.copy(request)
+            setattr(part, each.items, items)
+            answers += getattr(handler.refuse(part, KafkaError(code), context), each.answers)
+        context.api_version = now
+        return answers
+
+    gone = {id(one) for items in refused.values() for one in items}
+    rest = [one for one in getattr(request, each.items) if id(one) not in gone]
+    if not rest and key not in ANSWERS_NONE:
+        response = handler.refuse(request, KafkaError(next(iter(refused))), context)
+        setattr(response, each.answers, refusals())
+        return response
+    allowed = copy.copy(request)
+    setattr(allowed, each.items, rest)
+
+    def add(response: Any) -> Any:
+        strip(key, request, context, response)
+        getattr(response, each.answers).extend(refusals())
+        return response
+
+    return then(_admitted(handler, allowed, context), add)
+
+
+def _admitted(handler: Handler, request: Any, context: "RequestContext") -> Any:
+    """Return the handler's response, or its refusal, of a part of a request."""
+    try:
+        result = handler.admit(request, context)
+    except KafkaError as error:
+        return handler.refuse(request, error, context)
+    if not isinstance(result, Pending):
+        return result
+
+    async def wait() -> Any:
+        try:
+            return await result.wait()
+        except KafkaError as error:
+            if error.code is ErrorCode.NOT_CONTROLLER:
+                raise
+            return handler.refuse(request, error, context)
+
+    return Pending(wait)
+
+
+# --- What is in a request ------------------------------------------------------------------------
+
+
+def _itself(item: Any, context: "RequestContext") -> str:
+    del context
+    name: str = item
+    return name
+
+
+def _named(item: Any, context: "RequestContext") -> str | None:
+    """Return the name of a topic that is given by name or by ID, None if there is no such ID."""
+    name: str | None = getattr(item, "name", None)
+    topic_id = getattr(item, "topic_id", ZERO_UUID)
+    if topic_id == ZERO_UUID:
+        return name or ""
+    topic = context.services.metadata.image.topic_by_id(topic_id)
+    return None if topic is None else topic.name
+
+
+def _topic(item: Any, context: "RequestContext") -> str:
+    del context
+    name: str = item.topic
+    return name
+
+
+def _group(request: Any) -> str:
+    name: str = request.group_id
+    return name
+
+
+def _transaction(request: Any) -> str | None:
+    name: str | None = request.transactional_id
+    return name
+
+
+READS_GROUP: Final = (Need(READ, GROUP, _group),)
+ALTERS: Final = (Need(ALTER),)
+DESCRIBES: Final = (Need(DESCRIBE),)
+ACTS: Final = (Need(Operation.CLUSTER_ACTION),)
+
+NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
+    ApiKey.JOIN_GROUP: READS_GROUP,
+    ApiKey.SYNC_GROUP: READS_GROUP,
+    ApiKey.HEARTBEAT: READS_GROUP,
+    ApiKey.LEAVE_GROUP: READS_GROUP,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: READS_GROUP,
+    ApiKey.SHARE_GROUP_HEARTBEAT: READS_GROUP,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: READS_GROUP,
+    ApiKey.SHARE_FETCH: READS_GROUP,
+    ApiKey.SHARE_ACKNOWLEDGE: READS_GROUP,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: READS_GROUP,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (Need(DELETE, GROUP, _group),),
+    ApiKey.OFFSET_COMMIT: READS_GROUP,
+    ApiKey.OFFSET_DELETE: (Need(DELETE, GROUP, _group),),
+    ApiKey.END_TXN: (Need(WRITE, TRANSACTION, _transaction),),
+    ApiKey.ADD_OFFSETS_TO_TXN: (
+        Need(WRITE, TRANSACTION, _transaction),
+        Need(READ, GROUP, _group),
+    ),
+    ApiKey.TXN_OFFSET_COMMIT: (
+        Need(WRITE, TRANSACTION, _transaction),
+        Need(READ, GROUP, _group),
+    ),
+    ApiKey.WRITE_TXN_MARKERS: (Need(Operation.CLUSTER_ACTION, or_else=ALTER),),
+    ApiKey.LIST_CONFIG_RESOURCES: (Need(Operation.DESCRIBE_CONFIGS),),
+    ApiKey.DESCRIBE_LOG_DIRS: DESCRIBES,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: DESCRIBES,
+    ApiKey.DESCRIBE_QUORUM: DESCRIBES,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DESCRIBES,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (Need(Operation.DESCRIBE_CONFIGS),),
+    ApiKey.ALTER_CLIENT_QUOTAS: (Need(Operation.ALTER_CONFIGS),),
+    ApiKey.DESCRIBE_ACLS: DESCRIBES,
+    ApiKey.CREATE_ACLS: ALTERS,
+    ApiKey.DELETE_ACLS: ALTERS,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: ALTERS,
+    ApiKey.ELECT_LEADERS: ALTERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ALTERS,
+    ApiKey.UPDATE_FEATURES: ALTERS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ALTERS,
+    ApiKey.UNREGISTER_BROKER: ALTERS,
+    ApiKey.ADD_RAFT_VOTER: ALTERS,
+    ApiKey.REMOVE_RAFT_VOTER: ALTERS,
+    ApiKey.CONTROLLED_SHUTDOWN: ACTS,
+    ApiKey.ALTER_PARTITION: ACTS,
+    ApiKey.ALLOCATE_PRODUCER_IDS: ACTS,
+    ApiKey.ENVELOPE: ACTS,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: ACTS,
+    ApiKey.READ_SHARE_GROUP_STATE: ACTS,
+    ApiKey.WRITE_SHARE_GROUP_STATE: ACTS,
+    ApiKey.DELETE_SHARE_GROUP_STATE: ACTS,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: ACTS,
+}
+"""Of requests as a whole, in the order of Kafka's checks. What is in no table needs nothing, or
+asks itself."""
+
+EACH: Final[dict[ApiKey, Each]] = {
+    ApiKey.LIST_OFFSETS: Each("topics", "topics", DESCRIBE, TOPIC, _named),
+    ApiKey.OFFSET_COMMIT: Each("topics", "topics", READ, TOPIC, _named),
+    ApiKey.TXN_OFFSET_COMMIT: Each("topics", "topics", READ, TOPIC, _named),
+    ApiKey.DESCRIBE_GROUPS: Each("groups", "groups", DESCRIBE, GROUP, _itself),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Each("group_ids", "groups", DESCRIBE, GROUP, _itself),
+    ApiKey.SHARE_GROUP_DESCRIBE: Each("group_ids", "groups", DESCRIBE, GROUP, _itself),
+    ApiKey.STREAMS_GROUP_DESCRIBE: Each("group_ids", "groups", DESCRIBE, GROUP, _itself),
+    ApiKey.DELETE_GROUPS: Each("groups_names", "results", DELETE, GROUP, _itself),
+    ApiKey.CREATE_TOPICS: Each("topics", "topics", CREATE, TOPIC, _named, unless=CREATE),
+    ApiKey.CREATE_PARTITIONS: Each("topics", "results", ALTER, TOPIC, _named),
+    ApiKey.DELETE_RECORDS: Each("topics", "topics", DELETE, TOPIC, _named),
+    ApiKey.DESCRIBE_PRODUCERS: Each("topics", "topics", READ, TOPIC, _named),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Each(
+        "topics", "topics", DESCRIBE, TOPIC, _topic, unless=Operation.CLUSTER_ACTION
+    ),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Each("topics", "topics", DESCRIBE, TOPIC, _named),
+    ApiKey.DESCRIBE_TRANSACTIONS: Each(
+        "transactional_ids", "transaction_states", DESCRIBE, TRANSACTION, _itself
+    ),
+    ApiKey.DESCRIBE_CONFIGS: EachResource(
+        "resources", "results", Operation.DESCRIBE_CONFIGS, TOPIC, _named
+    ),
+    ApiKey.ALTER_CONFIGS: EachResource(
+        "resources", "responses", Operation.ALTER_CONFIGS, TOPIC, _named
+    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: EachResource(
+        "resources", "responses", Operation.ALTER_CONFIGS, TOPIC, _named
+    ),
+}
+"""Of things that a request names, besides."""
+
+ANSWERS_NONE: Final = frozenset({ApiKey.METADATA})
+"""What has more to tell than what was denied."""
+
+
+# --- What has ways of its own --------------------------------------------------------------------
+
+
+def _metadata(handler: Handler, request: Any, context: "RequestContext") -> Any:
+    """Leave out what may not be seen where all was asked for; refuse what was named (rule 549)."""
+    if not request.topics:
+        return then(handler.admit(request, context), partial(_strip_metadata, context, all_=True))
+    image = context.services.metadata.image
+    refused: list[Any] = []
+    allowed: list[Any] = []
+    may_create: bool | None = None
+    for topic in request.topics:
+        name = _named(topic, context)
+        if name is not None and not may(context, DESCRIBE, TOPIC, name):
+            refused.append(topic)
+            continue
+        if (
+            name
+            and topic.topic_id == ZERO_UUID
+            and name not in image.topics
+            and request.allow_auto_topic_creation
+        ):
+            if may_create is None:
+                may_create = may(context, CREATE, CLUSTER, quiet=True)
+            if not may_create and not may(context, CREATE, TOPIC, name):
+                refused.append(topic)
+                continue
+        allowed.append(topic)
+    if not refused:
+        return then(handler.admit(request, context), partial(_strip_metadata, context, all_=False))
+    part = copy.copy(request)
+    part.topics = refused
+    answers = handler.refuse(part, denied(TOPIC), context).topics
+    rest = copy.copy(request)
+    rest.topics = allowed
+
+    def add(response: Any) -> Any:
+        _strip_metadata(context, response, all_=False)
+        if not allowed:
+            response.topics = []  # v0 takes no topics for all of them
+        response.topics.extend(answers)
+        return response
+
+    return then(_admitted(handler, rest, context), add)
+
+
+def _strip_metadata(context: "RequestContext", response: Any, *, all_: bool) -> Any:
+    if all_:
+        response.topics = [
+            topic
+            for topic in response.topics
+            if may(context, DESCRIBE, TOPIC, topic.name or "", quiet=True)
+        ]
+    for topic in response.topics:
+        if topic.topic_authorized_operations != NOT_REQUESTED:
+            topic.topic_authorized_operations = operations(context, TOPIC, topic.name or "")
+    if response.cluster_authorized_operations != NOT_REQUESTED:
+        response.cluster_authorized_operations = cluster_operations(context)
+    return response
+
+
+def _find_coordinator(handler: Handler, request: Any, context: "RequestContext") -> Any:
+    kinds = {0: GROUP, 1: TRANSACTION}
+    kind = kinds.get(request.key_type)
+    if kind is None:
+        if not may(context, Operation.CLUSTER_ACTION, CLUSTER):
+            raise denied(CLUSTER)
+        return handler.admit(request, context)
+    if not request.coordinator_keys:
+        if not may(context, DESCRIBE, kind, request.key):
+            raise denied(kind)
+        return handler.admit(request, context)
+    each = Each("coordinator_keys", "coordinators", DESCRIBE, kind, _itself)
+    return _admit_each(each, handler, request, context)
+
+
+def _offset_fetch(handler: Handler, request: Any, context: "RequestContext") -> Any:
+    if not request.groups:
+        if not may(context, DESCRIBE, GROUP, request.group_id):
+            raise denied(GROUP)
+        named = None if request.topics is None else {topic.name for topic in request.topics}
+
+        def strip_one(response: Any) -> Any:
+            response.topics = _seen(response.topics, context, is_named=named is not None)
+            return response
+
+        return then(handler.admit(request, context), strip_one)
+    names = {group.group_id: group.topics is not None for group in request.groups}
+
+    def strip(response: Any) -> Any:
+        for group in response.groups:
+            if not group.error_code:
+                is_named = names.get(group.group_id, False)
+                group.topics = _seen(group.topics, context, is_named=is_named)
+        return response
+
+    each = Each("groups", "groups", DESCRIBE, GROUP, lambda group, _: group.group_id)
+    return then(_admit_each(each, handler, request, context), strip)
+
+
+def _seen(topics: list[Any], context: "RequestContext", *, is_named: bool) -> list[Any]:
+    """Return committed offsets of topics that may be seen; of others the denial, if named."""
+    seen = []
+    for topic in topics:
+        name = _named(topic, context)
+        if name is None or may(context, DESCRIBE, TOPIC, name, quiet=not is_named):
+            seen.append(topic)
+        elif is_named:
+            for part in topic.partitions:
+                part.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                part.committed_offset, part.committed_leader_epoch, part.metadata = -1, -1, ""
+            seen.append(topic)
+    return seen
+
+
+def _offset_delete(handler: Handler, request: Any, context: "RequestContext") -> Any:
+    from kafkalite.wire.messages.offset_delete import (
+        OffsetDeleteResponsePartition,
+        OffsetDeleteResponseTopic,
+    )
+
+    refused: list[Any] = []
+    allowed: list[Any] = []
+    for topic in request.topics:
+        (allowed if may(context, READ, TOPIC, topic.name) else refused).append(topic)
+    answers = [
+        OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetDeleteResponsePartition(
+                    partition_index=part.partition_index,
+                    error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                )
+                for part in topic.partitions
+            ],
+        )
+        for topic in refused
+    ]
+    rest = copy.copy(request)
+    rest.topics = allowed
+
+    def add(response: Any) -> Any:
+        if not response.error_code:
+            response.topics.extend(answers)
+        return response
+
+    return then(handler.admit(rest, context), add)
+
+
+def _delete_topics(handler: Handler, request: Any, context: "RequestContext") -> Any:
+    items = "topics" if request.topics else "topic_names"
+    name = _named if request.topics else _itself
+    each = Each(items, "responses", DELETE, TOPIC, name, unless=DELETE)
+    return _admit_each(each, handler, request, context)
+
+
+def _init_producer_id(handler: Handler, request: Any, context: "RequestContext") -> Any:
+    name = request.transactional_id
+    if name is not None:
+        if not may(context, WRITE, TRANSACTION, name):
+            raise denied(TRANSACTION)
+        if getattr(request, "enable2_pc", False) and not may(
+            context, Operation.TWO_PHASE_COMMIT, TRANSACTION, name
+        ):
+            raise denied(TRANSACTION)
+    elif not may(context, Operation.IDEMPOTENT_WRITE, CLUSTER, quiet=True):
+        authorizer = context.services.authorizer
+        assert authorizer is not None
+        host = context.peer_address[0]
+        if not authorizer.rules.decide_any(context.principal, host, WRITE, TOPIC):
+            raise denied(CLUSTER)
+    return handler.admit(request, context)
+
+
+def _add_partitions(handler: Handler, request: Any, context: "RequestContext") -> Any:
+    """Refuse all partitions for one topic that is denied; only that is told why (rule 550)."""
+    if context.api_version >= FIRST_ADD_BY_BROKERS:
+        if not may(context, Operation.CLUSTER_ACTION, CLUSTER):
+            raise denied(CLUSTER)
+        return handler.admit(request, context)
+    if not may(context, WRITE, TRANSACTION, request.v3_and_below_transactional_id):
+        raise denied(TRANSACTION)
+    topics = request.v3_and_below_topics
+    refused = {t.name for t in topics if not may(context, WRITE, TOPIC, t.name)}
+    if not refused:
+        return handler.admit(request, context)
+    response = handler.refuse(request, KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED), context)
+    for topic in response.results_by_topic_v3_and_below:
+        if topic.name in refused:
+            for part in topic.results_by_partition:
+                part.partition_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return response
+
+
+FIRST_ADD_BY_BROKERS: Final = 4
+
+SPECIAL: Final[dict[ApiKey, Callable[[Handler, Any, "RequestContext"], Any]]] = {
+    ApiKey.METADATA: _metadata,
+    ApiKey.FIND_COORDINATOR: _find_coordinator,
+    ApiKey.OFFSET_FETCH: _offset_fetch,
+    ApiKey.OFFSET_DELETE: _offset_delete,
+    ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.INIT_PRODUCER_ID: _init_producer_id,
+    ApiKey.ADD_PARTITIONS_TO_TXN: _add_partitions,
+}

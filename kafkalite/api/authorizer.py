@@ -1,0 +1,96 @@
+"""Who says what clients may do: the rules of the moment, and a memory of what follows from them.
+
+Kafka's StandardAuthorizer; made where `authorizer.class.name` names it.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from kafkalite.security.acls import CLUSTER_NAME, Operation, ResourceType, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafkalite.api.context import RequestContext
+    from kafkalite.config import BrokerConfig
+    from kafkalite.meta.changes import Change
+    from kafkalite.meta.image import Image
+
+audit = logging.getLogger("kafka.authorizer.logger")
+"""Under Kafka's name, for those who look for it: denials at INFO, what is allowed at DEBUG."""
+
+REMEMBERED_MAX: Final = 100_000
+"""Decisions that are kept until rules change."""
+
+
+class Authorizer:
+    """The rules of the moment, and decisions that were made by them.
+
+    Args:
+        config: `super.users` and `allow.everyone.if.no.acl.found`.
+        image: with the rules.
+    """
+
+    def __init__(self, config: "BrokerConfig", image: "Image") -> None:
+        self._super_users = frozenset(
+            name.strip() for name in config.str("super.users").split(";") if name.strip()
+        )
+        self._allows_unruled = config.bool("allow.everyone.if.no.acl.found")
+        self._known: dict[tuple[str, str, int, int, str], bool] = {}
+        self._patterns = image.acls
+        self.rules = self._of(image)
+
+    def on_changes(self, changes: "Iterable[Change]", image: "Image") -> None:
+        """Take up the rules of an image; a subscriber of metadata."""
+        del changes
+        if image.acls is not self._patterns:
+            self._patterns = image.acls
+            self.rules = self._of(image)
+            self._known.clear()
+
+    def allows(
+        self,
+        context: "RequestContext",
+        operation: Operation,
+        kind: ResourceType,
+        name: str = CLUSTER_NAME,
+        *,
+        quiet: bool = False,
+    ) -> bool:
+        """Say whether a client may do something.
+
+        Args:
+            context: who asks, and from where.
+            operation: what is wanted.
+            kind: of what it is wanted of.
+            name: of that.
+            quiet: a denial is not noted: something else will do.
+        """
+        key = (context.principal, context.peer_address[0], operation, kind, name)
+        known = self._known.get(key)
+        if known is None:
+            known = self.rules.decide(*key).is_allowed
+            if len(self._known) >= REMEMBERED_MAX:
+                self._known.clear()
+            self._known[key] = known
+        if not known and not quiet and audit.isEnabledFor(logging.INFO):
+            self._note(logging.INFO, "Denied", key)
+        elif known and audit.isEnabledFor(logging.DEBUG):
+            self._note(logging.DEBUG, "Allowed", key)
+        return known
+
+    def _of(self, image: "Image") -> Rules:
+        return Rules(image.acls, super_users=self._super_users, allows_unruled=self._allows_unruled)
+
+    def _note(self, level: int, what: str, key: tuple[str, str, int, int, str]) -> None:
+        principal, host, operation, kind, name = key
+        audit.log(
+            level,
+            "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s",
+            principal,
+            what,
+            Operation(operation).name,
+            host,
+            ResourceType(kind).name.title().replace("_", ""),
+            name,
+        )

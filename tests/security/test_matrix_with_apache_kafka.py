@@ -1,0 +1,39 @@
+"""The same matrix asked of Apache Kafka: its refusals are ours, in place and code."""
+
+import pytest
+
+from compat_tests.apache_kafka import ApacheBroker
+from kafkalite.testing.broker import Broker
+from tests.security.matrix import JAAS, ORDERS, ROWS, SETTINGS, Asker, outcome
+
+pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def apache():
+    config = {
+        **SETTINGS,
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT",
+        "listener.name.plaintext.plain.sasl.jaas.config": JAAS,
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    }
+    with (
+        ApacheBroker(config=config) as running,
+        Asker(running.bootstrap, "admin", "admin-secret") as admin,
+    ):
+        yield running.bootstrap, admin.topic_id(ORDERS)
+
+
+@pytest.fixture(scope="module")
+def ours():
+    config = {**SETTINGS, "listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.jaas.config": JAAS}
+    with (
+        Broker(config=config) as running,
+        Asker(running.bootstrap, "admin", "admin-secret") as admin,
+    ):
+        yield running.bootstrap, admin.topic_id(ORDERS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_refusals_are_those_of_apache_kafka(apache, ours, row):
+    assert outcome(*ours, row) == outcome(*apache, row)
