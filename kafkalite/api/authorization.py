@@ -255,7 +255,6 @@ NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
     ApiKey.STREAMS_GROUP_HEARTBEAT: READS_GROUP,
     ApiKey.SHARE_FETCH: READS_GROUP,
     ApiKey.SHARE_ACKNOWLEDGE: READS_GROUP,
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: READS_GROUP,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: (Need(DELETE, GROUP, _group),),
     ApiKey.OFFSET_COMMIT: READS_GROUP,
@@ -309,6 +308,9 @@ EACH: Final[dict[ApiKey, Each]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: Each("group_ids", "groups", DESCRIBE, GROUP, _itself),
     ApiKey.SHARE_GROUP_DESCRIBE: Each("group_ids", "groups", DESCRIBE, GROUP, _itself),
     ApiKey.STREAMS_GROUP_DESCRIBE: Each("group_ids", "groups", DESCRIBE, GROUP, _itself),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Each(
+        "groups", "groups", DESCRIBE, GROUP, lambda group, _: group.group_id
+    ),
     ApiKey.DELETE_GROUPS: Each("groups_names", "results", DELETE, GROUP, _itself),
     ApiKey.CREATE_TOPICS: Each("topics", "topics", CREATE, TOPIC, _named, unless=CREATE),
     ApiKey.CREATE_PARTITIONS: Each("topics", "results", ALTER, TOPIC, _named),

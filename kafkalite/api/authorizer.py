@@ -79,6 +79,10 @@ class Authorizer:
             self._note(logging.DEBUG, "Allowed", key)
         return known
 
+    def may_read(self, context: "RequestContext", topic: str) -> bool:
+        """Say whether a client may read a topic."""
+        return self.allows(context, Operation.READ, ResourceType.TOPIC, topic)
+
     def _of(self, image: "Image") -> Rules:
         return Rules(image.acls, super_users=self._super_users, allows_unruled=self._allows_unruled)
 

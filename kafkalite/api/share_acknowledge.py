@@ -114,6 +114,10 @@ def acknowledge(
                 ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic {place.topic_id}"
             )
             continue
+        authorizer = context.services.authorizer
+        if authorizer is not None and not authorizer.may_read(context, topic.name):
+            found.errors[place] = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            continue
         acknowledgements = [
             Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types)
             for each in entries

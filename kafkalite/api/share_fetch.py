@@ -277,6 +277,8 @@ class DelayedShareFetch(DelayedOperation):
             topic = image.topic_by_id(cached.key.topic_id)
             if topic is None and cached.topic is None:
                 self._refuse(cached, ErrorCode.UNKNOWN_TOPIC_ID, "there is no such topic")
+            elif topic is not None and not _may_read(topic.name, context):
+                self._refuse(cached, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "")
             elif topic is None or not 0 <= cached.key.partition < len(topic.partitions):
                 self._refuse(
                     cached, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition"
@@ -489,6 +491,11 @@ def _sliced(
         end = index
     start, stop = batches[begin].start, batches[end].end
     return FileRegion(region.file, region.position + start, stop - start, on_error=region.on_error)
+
+
+def _may_read(topic: str, context: "RequestContext") -> bool:
+    authorizer = context.services.authorizer
+    return authorizer is None or authorizer.may_read(context, topic)
 
 
 HANDLERS = (Handler(SHARE_FETCH, admit, refuse),)

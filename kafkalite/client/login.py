@@ -53,6 +53,9 @@ class Credentials:
             from kafkalite.security.tls import client_context
 
             stores = {name: value for name, value in given.items() if name.startswith("ssl.")}
+            if "ssl.certificate.location" in given:  # librdkafka has key and certificate apart
+                stores["ssl.keystore.key"] = _text(given.get("ssl.key.location", ""))
+                stores["ssl.keystore.certificate.chain"] = _text(given["ssl.certificate.location"])
             try:
                 self._context = client_context(BrokerConfig(stores).for_listener("PLAINTEXT"))
             except SettingError as error:
@@ -109,6 +112,13 @@ class Credentials:
             exchange.check(send(exchange.final(send(exchange.first()))))
         except ScramError as error:
             raise ClientError(f"{self._mechanism}: {error}") from None
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientError(f"{path}: {getattr(error, 'strerror', error)}") from None
 
 
 def _user_of(given: Mapping[str, str]) -> tuple[str, str]:

@@ -5,9 +5,9 @@ answers while the test's thread blocks in its client.
 """
 
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from uuid import UUID, uuid4
 
 import trio
@@ -33,10 +33,14 @@ from kafkalite.testing.groups import (
     wait_finished,
 )
 from kafkalite.testing.journal import Journal, SeenRequest, find_api
+from kafkalite.testing.secured import SecuredBroker
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import Record, build_batch, iterate_records
+
+if TYPE_CHECKING:
+    from kafkalite.security.acls import Rule
 
 Result = TypeVar("Result")
 
@@ -47,7 +51,7 @@ CONFIG: Final = "Broker(config=...)"
 STOPPED_MEANWHILE: Final = "the broker was stopped meanwhile"
 
 
-class Broker:
+class Broker(SecuredBroker):
     """A real broker for tests: `with Broker() as broker:`, then any client on `broker.bootstrap`.
 
     Each has a free port and a temporary data directory of its own, so any number of them run side
@@ -61,8 +65,13 @@ class Broker:
         host: address to listen on.
         port: TCP port; 0 takes any free one.
         http: also serve HTTP (health, metrics, the API, the console), at `http_url`.
+        tls: add a listener with TLS, beside the one without; needs `kafkalite[tls]`.
+        users: passwords by name: the added listener wants a login, by SCRAM or PLAIN.
+        acls: rules about these users: what no rule allows is denied. Who comes in by the listener
+            without may do everything.
 
     Attributes:
+        security: certificates, users and rules; None without any of these.
         clock: the time that this broker goes by, to be advanced, frozen and set.
         faults: rules that make it fail requests, lose answers, or be slow.
     """
@@ -75,12 +84,16 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         http: bool = False,
+        tls: bool = False,
+        users: Mapping[str, str] | None = None,
+        acls: "Iterable[Rule | Iterable[Rule]] | None" = None,
     ) -> None:
         self._settings = {name: setting_text(value) for name, value in (config or {}).items()}
         self._settings.setdefault("kafkalite.profile", "test")
         self._settings.setdefault("listeners", f"PLAINTEXT://{host}:{port}")
         if http:
             self._settings.setdefault("kafkalite.http.listener", "127.0.0.1:0")
+        self._settings |= self._secure(self._settings, tls=tls, users=users, acls=acls, host=host)
         self._data_dir = data_dir
         self._thread: threading.Thread | None = None
         self._started = threading.Event()
@@ -147,6 +160,8 @@ class Broker:
             thread.join(STOP_TIMEOUT_S)
         if thread.is_alive():
             raise TimeoutError("the broker did not stop")
+        if self.security is not None:
+            self.security.close()
         if self._failure is not None:
             raise RuntimeError("the broker ended by itself") from self._failure
 
@@ -158,15 +173,6 @@ class Broker:
     def bootstrap_for(self, listener: str) -> str:
         """Return the same of a listener, by its name."""
         return self.server.bootstrap_for(listener)
-
-    def expire_sessions(self) -> None:
-        """End the sessions of all clients that have logged in, as when their time is over.
-
-        One that knows how logs in again, on the same connection; others are disconnected with their
-        next request.
-        """
-        for login in self._in_loop(self.server.connections.logins):
-            self._in_loop(login.expire)
 
     @property
     def port(self) -> int:
@@ -431,6 +437,8 @@ class Broker:
         self._stop_wanted = trio.Event()
         async with trio.open_nursery() as nursery:
             await nursery.start(server.run)
+            if self.security is not None:
+                await server.services.metadata.submit_all(self.security.events())
             server.dispatcher.observer = self._journal.observe
             self.injector = Injector(
                 lambda: server.services.metadata.image, self._clock.monotonic_ms

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MARKER = "kafka_topic"
 CLUSTER_MARKER = "kafka_cluster"
+SECURE_MARKER = "kafka_secure"
 CHAOS_MARKER = "kafka_chaos"
 CHAOS_FIXTURE = "kafka_chaos_rules"
 NAME_MAX = 200
@@ -45,6 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{CLUSTER_MARKER}(brokers=3, config=None): what the fixture kafka_cluster is made of",
+    )
+    config.addinivalue_line(
+        "markers",
+        f"{SECURE_MARKER}(mechanism='SCRAM-SHA-512', tls=True, users=None, acls=None): "
+        "what the fixture kafka_secure is made of",
     )
     config.addinivalue_line(
         "markers",
@@ -159,6 +165,23 @@ def kafka_chaos_rules(kafka_broker: "Broker", request: pytest.FixtureRequest) ->
     yield
     for rule in rules:
         rule.remove()
+
+
+@pytest.fixture
+def kafka_secure(
+    kafka_config: Mapping[str, Any], request: pytest.FixtureRequest
+) -> "Iterator[Broker]":
+    """Run a broker with TLS and users for one test; `@pytest.mark.kafka_secure` says with which."""
+    from kafkalite.testing.broker import Broker
+
+    marker = request.node.get_closest_marker(SECURE_MARKER)
+    options: dict[str, Any] = {"tls": True, "users": {"alice": "secret"}}
+    options |= {} if marker is None else marker.kwargs
+    mechanism = options.pop("mechanism", None)
+    with Broker(config=kafka_config, **options) as broker:
+        if mechanism is not None:
+            broker.mechanism = mechanism
+        yield broker
 
 
 @pytest.fixture
