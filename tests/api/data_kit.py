@@ -40,6 +40,7 @@ class DataKit:
         self.replicas = ReplicaManager(1, self.logs, self.config)
         self.sessions = FetchSessions(max_sessions=10, first_id=7)
         self.services = SimpleNamespace(
+            authorizer=None,
             config=self.config,
             clock=self.clock,
             metadata=self.metadata,

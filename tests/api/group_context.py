@@ -68,6 +68,7 @@ class GroupBroker:
         )
         self.context = RequestContext(
             services=SimpleNamespace(
+                authorizer=None,
                 groups=self.runtime,
                 metadata=self.metadata,
                 clock=clock,

@@ -48,7 +48,8 @@ class Controller:
 
     def context(self, **values):
         services = SimpleNamespace(
-            metadata=SimpleNamespace(is_controller=self.is_controller, image=Image())
+            authorizer=None,
+            metadata=SimpleNamespace(is_controller=self.is_controller, image=Image()),
         )
         values = {"peer_address": ("127.0.0.1", 7), "principal": "User:broker", **values}
         return RequestContext(

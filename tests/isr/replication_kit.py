@@ -87,6 +87,7 @@ class Node:
         request = api.decode_request(version, memoryview(sent))
         context = RequestContext(
             services=SimpleNamespace(
+                authorizer=None,
                 config=self.config,
                 clock=self.clock,
                 metadata=SimpleNamespace(image=self.cluster.image),

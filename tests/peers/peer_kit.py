@@ -84,6 +84,7 @@ def heartbeat(admit):
 async def broker(handlers, *, forward=None, **services):
     """Run a connection server for these handlers; gives its port."""
     services = SimpleNamespace(
+        authorizer=None,
         config=SimpleNamespace(int=SETTINGS.__getitem__, str=SETTINGS.__getitem__),
         clock=TrioClock(),
         groups=SimpleNamespace(on_disconnect=lambda connection_id: None),

@@ -32,6 +32,7 @@ class Member:
     """A broker that notes who had topics made by it."""
 
     def __init__(self, broker_id, *, is_controller=False):
+        self.authorizer = None
         self.metadata = SimpleNamespace(is_controller=is_controller, image=Image())
         self.seen = []
         self.broker_id = broker_id

@@ -69,6 +69,13 @@ def test_revoked_user_gets_in_no_more(broker):
     assert refused.value.code is ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
+def connect_again_and_again(broker):
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        topics(broker)
+        time.sleep(0.2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "message"),
@@ -82,10 +89,7 @@ def test_bad_certificates_are_shown_on_purpose(broker, make, message):
     getattr(broker.certs, make)()
     try:
         with pytest.raises(ClientError, match=message):
-            end = time.monotonic() + 20
-            while time.monotonic() < end:
-                topics(broker)
-                time.sleep(0.2)
+            connect_again_and_again(broker)
     finally:
         broker.certs.renew()
     end = time.monotonic() + 20

@@ -122,6 +122,7 @@ class Node:
             peers=self,
         )
         self.services = SimpleNamespace(
+            authorizer=None,
             config=load_config(),
             clock=self.clock,
             metadata=cluster.metadata,
