@@ -1,8 +1,8 @@
 """Settings that promise a protection which is not there: a broker that has them does not start.
 
 Who sets `create.topic.policy.class.name` believes that topics are checked. A line in a log that
-says otherwise is easily missed, so it is an error. This is the one place that says what is meant; what
-comes to be supported is taken out of it.
+says otherwise is easily missed, so it is an error. This is the one place that says what is meant;
+what comes to be supported is taken out of it.
 """
 
 from collections.abc import Mapping

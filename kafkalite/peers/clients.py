@@ -5,6 +5,7 @@ things in one request, as the protocol between brokers does. Nothing here tries 
 `ControllerClient`; whoever asks knows best what to do when there is no answer.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
@@ -21,10 +22,13 @@ from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
 from kafkalite.wire.framing import SIZE_PREFIX
 from kafkalite.wire.header import decode_response_header, encode_request_header
 from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersionsRequest
+from kafkalite.wire.messages.sasl_authenticate import SASL_AUTHENTICATE, SaslAuthenticateRequest
+from kafkalite.wire.messages.sasl_handshake import SASL_HANDSHAKE, SaslHandshakeRequest
 from kafkalite.wire.schema import Structure
 
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
+    from kafkalite.peers.credentials import PeerCredentials
 
 Request = TypeVar("Request", bound=Structure)
 Response = TypeVar("Response", bound=Structure)
@@ -39,6 +43,9 @@ CONTROLLER_BACKOFF_MAX_MS: Final = 1_000
 
 SCRATCH_SIZE: Final = 16 * 1024
 """Answers up to here are received as they come; a longer one into a buffer of its size."""
+
+SESSION_USED: Final = 0.85
+"""Of a session's life, after which another connection is made and logs in anew."""
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -58,6 +65,7 @@ class PeerSettings:
         idle_max_ms: a connection that was silent for longer is not used again, because the other
             side is about to close it; -1 is no limit.
         loopback: host of a broker that advertises none, which can only be on this machine.
+        credentials: what this broker shows to the others; None where they ask for nothing.
     """
 
     listener: str
@@ -66,10 +74,21 @@ class PeerSettings:
     response_max_bytes: int = 128 * 1024 * 1024
     idle_max_ms: int = 300_000
     loopback: str = LOOPBACK
+    credentials: "PeerCredentials | None" = None
 
 
 def peer_settings(config: "BrokerConfig") -> PeerSettings:
-    """Return the limits that a broker's settings give."""
+    """Return the limits that a broker's settings give.
+
+    Raises:
+        SettingError: brokers are to come in by a listener that this one cannot.
+    """
+    credentials = None
+    if any(one.protocol != "PLAINTEXT" for one in config.listeners):
+        # Other brokers do without.
+        from kafkalite.peers.credentials import peer_credentials
+
+        credentials = peer_credentials(config)
     idle_ms = config.int("connections.max.idle.ms")
     return PeerSettings(
         listener=config.inter_broker_listener,
@@ -79,6 +98,7 @@ def peer_settings(config: "BrokerConfig") -> PeerSettings:
         response_max_bytes=config.int("replica.fetch.response.max.bytes")
         + config.int("socket.request.max.bytes"),
         idle_max_ms=idle_ms // 2 if idle_ms > 0 else -1,
+        credentials=credentials,
     )
 
 
@@ -232,6 +252,7 @@ class _Lane:
         self._scratch = memoryview(bytearray(SCRATCH_SIZE))
         self._used = 0.0
         self._failures = 0
+        self._session_end = math.inf
         self._connect_after = 0.0
         """Times of trio's clock: of the last answer, and before which not to connect again."""
 
@@ -285,6 +306,8 @@ class _Lane:
 
     async def _connected(self) -> Transport:
         idle_max_ms = self._settings.idle_max_ms
+        if trio.current_time() > self._session_end:
+            self._drop()
         if 0 < idle_max_ms / 1000 < trio.current_time() - self._used:
             self._drop()
         if self._transport is not None:
@@ -295,12 +318,15 @@ class _Lane:
             raise ConnectionResetError("closed")
         try:
             with trio.fail_after(self._settings.connect_timeout_ms / 1000):
-                transport = await self._network.connect(endpoint.host, endpoint.port)
+                transport = await self._connect(endpoint)
                 if self._endpoint is not endpoint:
                     transport.close()
                     raise ConnectionResetError("the broker has moved")
                 self._transport = transport
                 await self._negotiate(transport)
+                credentials = self._settings.credentials
+                if credentials is not None and credentials.logs_in:
+                    await self._log_in(credentials, transport)
         except BaseException as error:
             self._failures += 1
             backoff_ms = RECONNECT_BACKOFF_MS * 2 ** min(self._failures - 1, 10)
@@ -313,6 +339,34 @@ class _Lane:
             raise
         self._failures = 0
         return transport
+
+    async def _connect(self, endpoint: Endpoint) -> Transport:
+        credentials = self._settings.credentials
+        if credentials is None:
+            return await self._network.connect(endpoint.host, endpoint.port)
+        make_context = credentials.make_context
+        return await self._network.connect(endpoint.host, endpoint.port, tls=make_context)
+
+    async def _log_in(self, credentials: "PeerCredentials", transport: Transport) -> None:
+        """Log in; the session is used for as long as the other side says, less a little."""
+        self._session_end = math.inf
+        greeting = await self._exchange(
+            transport, SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism=credentials.mechanism)
+        )
+        if greeting.error_code:
+            raise OSError(f"offers no login by {credentials.mechanism}")
+
+        async def send(token: bytes) -> bytes:
+            request = SaslAuthenticateRequest(auth_bytes=token)
+            answer = await self._exchange(transport, SASL_AUTHENTICATE, 1, request)
+            if answer.error_code:
+                raise OSError(answer.error_message or ErrorCode(answer.error_code).name)
+            if answer.session_lifetime_ms > 0:
+                lifetime_s = answer.session_lifetime_ms * SESSION_USED / 1_000
+                self._session_end = trio.current_time() + lifetime_s
+            return answer.auth_bytes
+
+        await credentials.log_in(send)
 
     async def _negotiate(self, transport: Transport) -> None:
         # Version 0 needs no negotiation itself. Brokers of one version have no need of any of it;

@@ -52,9 +52,7 @@ SECURITY_SETTINGS: tuple[Setting, ...] = (
     Setting("sasl.login.retry.backoff.max.ms", LONG, 10_000, inert=True),
     Setting("sasl.login.retry.backoff.ms", LONG, 100, inert=True),
     Setting("sasl.mechanism.controller.protocol", STRING, "GSSAPI", inert=True),
-    Setting(
-        "sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", update=PER_BROKER, inert=True
-    ),
+    Setting("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", update=PER_BROKER),
     Setting("sasl.oauthbearer.assertion.algorithm", STRING, "RS256", inert=True),
     Setting("sasl.oauthbearer.assertion.claim.aud", STRING, None, inert=True),
     Setting(
