@@ -37,7 +37,6 @@ from kafkalite.txn.settings import transaction_settings
 from kafkalite.txn.shard import TransactionShards
 
 if TYPE_CHECKING:
-    from kafkalite.api.authorizer import Authorizer
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
     from kafkalite.http.server import HttpServer
@@ -207,7 +206,6 @@ def services(
         share=share,
         share_sessions=share_sessions,
         fetch_max_bytes=config.int("fetch.max.bytes"),
-        authorizer=_authorizer(config, metadata),
     )
 
 
@@ -253,24 +251,16 @@ def _has_partition(metadata: "MetadataRunner", topic_id: UUID, index: int) -> bo
 
 
 def authorize(services: Services) -> "Authorize | None":
-    """Return what is called instead of handlers where there is an authorizer."""
-    if services.authorizer is None:
-        return None
-    from kafkalite.api import authorization
-
-    return authorization.admit
-
-
-def _authorizer(config: "BrokerConfig", metadata: "MetadataRunner") -> "Authorizer | None":
-    """Return the authorizer that the settings name, if they name one (`config` has looked)."""
-    if not config.str("authorizer.class.name"):
+    """Make the authorizer that the settings name; return what is called instead of handlers."""
+    if not services.config.str("authorizer.class.name"):
         return None
     # A broker without one does not pay for it.
+    from kafkalite.api import authorization
     from kafkalite.api.authorizer import Authorizer
 
-    authorizer = Authorizer(config, metadata.image)
-    metadata.subscribe(authorizer.on_changes)
-    return authorizer
+    services.authorizer = Authorizer(services.config, services.metadata.image)
+    services.metadata.subscribe(services.authorizer.on_changes)
+    return authorization.admit
 
 
 def housekeeping_settings(config: "BrokerConfig") -> HousekeepingSettings:
