@@ -170,10 +170,6 @@ class Broker(SecuredBroker):
         """`HOST:PORT`, for a client's `bootstrap.servers`."""
         return self.server.bootstrap
 
-    def bootstrap_for(self, listener: str) -> str:
-        """Return the same of a listener, by its name."""
-        return self.server.bootstrap_for(listener)
-
     @property
     def port(self) -> int:
         """The port that it listens on."""

@@ -30,7 +30,6 @@ class SecuredBroker:
         def bootstrap(self) -> str: ...  # noqa: D102
         @property
         def _services(self) -> "Services": ...
-        def bootstrap_for(self, listener: str) -> str: ...  # noqa: D102
         def _in_loop(self, function: Callable[[], Result]) -> Result: ...
         def _await(self, function: Callable[[], Awaitable[Result]]) -> Result: ...
 
@@ -56,6 +55,10 @@ class SecuredBroker:
             for name, value in more.items()
             if name == "listeners" or name not in settings
         }
+
+    def bootstrap_for(self, listener: str) -> str:
+        """Return `HOST:PORT` of a listener, by its name."""
+        return self.server.bootstrap_for(listener)
 
     @property
     def certs(self) -> "Certificates":
