@@ -1,6 +1,6 @@
 """What OpenSSL is told: contexts made of Kafka's settings, and made again when those change.
 
-Only imported where there is a listener with TLS: `ssl` costs a start some milliseconds.
+Only imported where there is a listener with TLS.
 """
 
 import contextlib
