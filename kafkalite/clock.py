@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 import trio
@@ -18,6 +19,10 @@ SETTLE_MAX_S: Final = 0.05
 
 THREADS_MAX_S: Final = 5.0
 """Real seconds that `advance` waits in all for work in threads, such as deleting segments."""
+
+
+REAL_PAUSE_S: Final = 0.05
+"""How long a thread may go on sleeping after nobody waits for it any more."""
 
 
 class Clock(Protocol):
@@ -207,6 +212,25 @@ class TrioClock(trio.abc.Clock):
             return 0
         rate = self._clock.rate
         return remaining_s / rate if rate else math.inf
+
+
+async def within_real_time(seconds: float, wait: Callable[[], Awaitable[None]]) -> bool:
+    """Return whether `wait` returned within so many real seconds; if not, it was cancelled."""
+    is_done = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_after_real_time, nursery.cancel_scope, seconds)
+        await wait()
+        is_done = True
+        nursery.cancel_scope.cancel()
+    return is_done
+
+
+async def _cancel_after_real_time(scope: trio.CancelScope, seconds: float) -> None:
+    end_s = time.monotonic() + seconds
+    limiter = trio.CapacityLimiter(1)  # `advance` does not wait for this thread
+    while (left_s := end_s - time.monotonic()) > 0:
+        await trio.to_thread.run_sync(time.sleep, min(left_s, REAL_PAUSE_S), limiter=limiter)
+    scope.cancel()
 
 
 async def _settle(threads_until_s: float) -> None:

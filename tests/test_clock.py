@@ -6,7 +6,7 @@ import time
 import pytest
 import trio
 
-from kafkalite.clock import AdjustableClock, SystemClock, TrioClock
+from kafkalite.clock import AdjustableClock, SystemClock, TrioClock, within_real_time
 
 
 def run(main):
@@ -170,3 +170,12 @@ def test_at_a_rate_deadlines_come_sooner():
         return time.monotonic() - begin
 
     assert run(main) < 30
+
+
+def test_real_time_ends_a_wait_whatever_the_clock_does():
+    async def main(clock):
+        clock.freeze()
+        assert not await within_real_time(0.01, trio.sleep_forever)
+        assert await within_real_time(60, trio.lowlevel.checkpoint)
+
+    run(main)

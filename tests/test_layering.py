@@ -22,6 +22,7 @@ LAYERS = [
     {"observe"},
     {"server"},
     {"testing", "pipeline", "sim", "cli", "console", "__main__"},
+    {"client", "registry", "fixtures", "testing", "pipeline", "sim", "cli", "__main__"},
 ]
 """What stands lower in this list may import what stands higher, never the other way round."""
 

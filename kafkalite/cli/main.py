@@ -36,6 +36,8 @@ COMMANDS: Final = {
     "topics": Entry("kafkalite.cli.topics", "topics", "List, create, describe, delete topics."),
     "produce": Entry("kafkalite.cli.produce", "produce", "Write records to a topic."),
     "consume": Entry("kafkalite.cli.consume", "consume", "Print the records of a topic."),
+    "export": Entry("kafkalite.cli.fixtures", "export_topics", "Write topics as JSON lines."),
+    "import": Entry("kafkalite.cli.fixtures", "import_topics", "Read topics from JSON lines."),
     "groups": Entry(
         "kafkalite.cli.groups", "groups", "List groups, show their lag, reset offsets."
     ),

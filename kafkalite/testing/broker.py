@@ -14,12 +14,15 @@ import trio
 
 import kafkalite as package
 from kafkalite.api.client_metrics import ClientInstance
+from kafkalite.client.cluster import Client
 from kafkalite.client.consumer import ConsumedRecord, consumed, visible_batches
 from kafkalite.client.murmur import murmur2
 from kafkalite.clock import AdjustableClock, TrioClock
 from kafkalite.config import KafkaliteConfigError, load_config
 from kafkalite.faults.disk import FaultyDisk
 from kafkalite.faults.injector import Injector
+from kafkalite.fixtures.lines import dump_line
+from kafkalite.fixtures.transfer import export, import_lines
 from kafkalite.meta.events import CreateTopic, DeleteTopic
 from kafkalite.server.broker import Broker as ServerBroker
 from kafkalite.testing.clock import BrokerClock
@@ -287,6 +290,26 @@ class Broker(SecuredBroker):
                 if batch is not None:
                     found += [consumed(place, record) for record in iterate_records(batch)]
         return found
+
+    def dump(self, *topics: str) -> str:
+        """Return topics as JSON lines, as `kafkalite export` writes them."""
+        with Client(self.bootstrap) as client:
+            return "".join(f"{dump_line(line)}\n" for line in export(client, topics))
+
+    def load(self, fixture: str | Path, *, topic: str | None = None) -> None:
+        """Write the records of a fixture, and make its topics.
+
+        Args:
+            fixture: path of a file as `kafkalite export` writes it, or such lines themselves.
+            topic: of records that name none.
+
+        Raises:
+            FixtureError: a line is none; nothing was written.
+        """
+        is_text = isinstance(fixture, str) and (not fixture or "\n" in fixture or "{" in fixture)
+        text = str(fixture) if is_text else Path(fixture).read_text(encoding="utf-8")
+        with Client(self.bootstrap) as client:
+            import_lines(client, text.splitlines(), default_topic=topic)
 
     # --- Waiting ---------------------------------------------------------------------------------
 

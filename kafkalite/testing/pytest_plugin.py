@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MARKER = "kafka_topic"
 CLUSTER_MARKER = "kafka_cluster"
 SECURE_MARKER = "kafka_secure"
+RECORDS_MARKER = "kafka_records"
 CHAOS_MARKER = "kafka_chaos"
 CHAOS_FIXTURE = "kafka_chaos_rules"
 NAME_MAX = 200
@@ -51,6 +52,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"{SECURE_MARKER}(mechanism='SCRAM-SHA-512', tls=True, users=None, acls=None): "
         "what the fixture kafka_secure is made of",
+    )
+    config.addinivalue_line(
+        "markers",
+        f"{RECORDS_MARKER}(*paths): fixtures, beside the test's file, that kafka_topic is filled "
+        "with; records that name no topic go to it",
     )
     config.addinivalue_line(
         "markers",
@@ -142,6 +148,9 @@ def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> Itera
     name = _NOT_IN_NAMES.sub("-", request.node.name)[:NAME_MAX].strip("-.")
     topic = f"{name}-{next(_numbers)}"
     kafka_broker.create_topic(topic, **options)
+    records = request.node.get_closest_marker(RECORDS_MARKER)
+    for path in () if records is None else records.args:
+        kafka_broker.load(request.path.parent / path, topic=topic)
     yield topic
     if topic in kafka_broker.topics():
         kafka_broker.delete_topic(topic)
