@@ -111,6 +111,11 @@ class CoordinatorRuntime:
 
     # --- Requests -------------------------------------------------------------------------------
 
+    @property
+    def topics(self) -> Iterable[str]:
+        """The topics whose shards are run here, where this broker leads them."""
+        return self._kinds.keys()
+
     def coordinates(self, topic: str) -> bool:
         """Whether there is a coordinator for this internal topic at all."""
         return topic in self._kinds

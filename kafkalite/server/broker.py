@@ -51,7 +51,7 @@ from kafkalite.network.sockets import Network, SocketSettings, TcpNetwork
 from kafkalite.server import composition
 from kafkalite.server.pattern_resolver import PatternResolver
 from kafkalite.settings.kinds import SettingError
-from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
+from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.controlled_shutdown import (
     CONTROLLED_SHUTDOWN,
@@ -362,7 +362,7 @@ class Broker:
         services.replicas.on_taken_up = lambda topics: self._lead(metadata.image, topics)
         self._image = metadata.image
         services.group_metadata.update(metadata.image)
-        self._lead(metadata.image, INTERNAL_TOPICS)
+        self._lead(metadata.image, services.groups.topics)
         nursery.start_soon(services.logs.housekeeping)
         nursery.start_soon(services.background_topics.run)
         await nursery.start(services.groups.run)
@@ -437,7 +437,7 @@ class Broker:
     def _on_changes(self, changes: "Sequence[Change]", image: "Image") -> None:
         """Pass a commit on: logs first, then the coordinators that write to them."""
         services = self.services
-        touched = _topics_touched(changes)
+        touched = _topics_touched(changes, self.services.groups.topics)
         is_new = any(isinstance(change, ImageReplaced) for change in changes)
         reshaped = services.group_metadata.update(image, None if is_new else touched)
         services.replicas.on_changes(changes, image)
@@ -469,15 +469,15 @@ def _deleted_between(before: "Image", after: "Image") -> list[str]:
     )
 
 
-def _topics_touched(changes: "Sequence[Change]") -> Iterable[str]:
-    """Return the names of topics whose leaders may be others now, and of internal ones at least."""
+def _topics_touched(changes: "Sequence[Change]", coordinated: Iterable[str]) -> Iterable[str]:
+    """Return the names of topics whose leaders may be others now; those of shards in doubt."""
     names: set[str] = set()
     for change in changes:
         match change:
             case TopicCreated() | TopicDeleted() | PartitionsAdded() | PartitionChanged():
                 names.add(change.name)
             case LeaderEpochsRaised() | ImageReplaced():
-                names |= INTERNAL_TOPICS
+                names.update(coordinated)
             case _:
                 pass
     return names

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
     from kafkalite.http.server import HttpServer
+    from kafkalite.coordinator.shard import ShardKind
     from kafkalite.isr.alter_partition import IsrKeeper
     from kafkalite.isr.fetcher import ReplicaFetchers
     from kafkalite.log.disk import Disk
@@ -137,6 +138,23 @@ def cluster_parts(
     )
 
 
+def _shard_kinds(
+    config: "BrokerConfig", metadata: "MetadataRunner", group_metadata: GroupMetadata
+) -> "list[ShardKind]":
+    """Return what this broker coordinates."""
+    kinds: list[ShardKind] = [
+        GroupShards(group_settings(config), group_metadata),
+        TransactionShards(transaction_settings(config)),
+        ShareStateShards(share_coordinator_settings(config), partial(_has_partition, metadata)),
+    ]
+    if config.bool("kafkalite.schema.registry"):
+        # Only who wants a registry pays for the import.
+        from kafkalite.registry.shard import RegistryShards
+
+        kinds.append(RegistryShards())
+    return kinds
+
+
 def services(
     config: "BrokerConfig",
     clock: "Clock",
@@ -156,11 +174,7 @@ def services(
 
     group_metadata = GroupMetadata(metadata.image, config)
     groups = CoordinatorRuntime(
-        [
-            GroupShards(group_settings(config), group_metadata),
-            TransactionShards(transaction_settings(config)),
-            ShareStateShards(share_coordinator_settings(config), partial(_has_partition, metadata)),
-        ],
+        _shard_kinds(config, metadata, group_metadata),
         clock,
         write_timeout_ms=config.int("offsets.commit.timeout.ms"),
         perform=perform,

@@ -1,0 +1,149 @@
+"""Text of schemas: whether it is one, its canonical form, and what gets on with what.
+
+Avro is left to Apache's own library, which is imported when the first Avro schema comes (the extra
+`registry`). Protobuf is stored and served; nothing is checked but that there is a message.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkalite.registry import json_schema
+from kafkalite.registry.errors import invalid_schema
+from kafkalite.registry.model import Schema, SchemaType
+
+if TYPE_CHECKING:
+    from avro.schema import Schema as AvroSchema
+
+TEXT_MAX_BYTES: Final = 1024 * 1024
+MISSING_AVRO: Final = "Avro needs a library: pip install 'kafkalite[registry]'"
+
+Resolved = Sequence[tuple[str, Schema]]
+"""Schemas that one refers to, by the name under which it does, each after what it needs itself."""
+
+_COMMENTS: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_SPACES: Final = re.compile(r"\s+")
+_MESSAGE: Final = re.compile(r"\b(message|enum)\s+\w+\s*\{")
+
+
+def canonical(schema: Schema, references: Resolved, *, normalize: bool = False) -> Schema:
+    """Return a schema in the form by which two that are the same are known to be.
+
+    Args:
+        schema: as a client sent it.
+        references: the schemas that it refers to.
+        normalize: sort what has no order, too.
+
+    Raises:
+        RegistryError: INVALID_SCHEMA.
+    """
+    if len(schema.text) > TEXT_MAX_BYTES:
+        raise invalid_schema(f"longer than {TEXT_MAX_BYTES} bytes")
+    match schema.schema_type:
+        case SchemaType.AVRO:
+            _parse_avro(schema, references)
+            text = _compact(_load(schema.text), sort=normalize)
+        case SchemaType.JSON:
+            said = _load(schema.text)
+            json_schema.check(said)
+            text = _compact(said, sort=normalize)
+        case SchemaType.PROTOBUF:
+            text = _plain_protobuf(schema.text)
+    return Schema(schema.schema_type, text, schema.references)
+
+
+def incompatibilities(
+    reader: Schema, reader_references: Resolved, writer: Schema, writer_references: Resolved
+) -> list[str]:
+    """Return why `reader` cannot read what was written with `writer`; empty if it can.
+
+    Raises:
+        RegistryError: INVALID_SCHEMA, of either.
+    """
+    if reader.schema_type is not writer.schema_type:
+        return [f"{reader.schema_type.value} cannot read {writer.schema_type.value}"]
+    match reader.schema_type:
+        case SchemaType.AVRO:
+            return _avro_incompatibilities(
+                _parse_avro(reader, reader_references), _parse_avro(writer, writer_references)
+            )
+        case SchemaType.JSON:
+            return json_schema.incompatibilities(_load(reader.text), _load(writer.text))
+        case SchemaType.PROTOBUF:
+            return []
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise invalid_schema("nested too deeply") from None
+    except ValueError as error:
+        # Avro's primitive types are names, and may come without quotes.
+        if re.fullmatch(r"[a-z]+", text.strip()):
+            return text.strip()
+        raise invalid_schema(f"no JSON: {error}") from None
+
+
+def _compact(said: Any, *, sort: bool) -> str:
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
+
+
+# --- Avro ----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, before: tuple[str, ...]) -> "AvroSchema":
+    try:
+        from avro.errors import AvroException
+        from avro.name import Names
+        from avro.schema import make_avsc_object
+    except ImportError:
+        raise invalid_schema(MISSING_AVRO) from None
+    names = Names(validate_names=True)
+    try:
+        for each in before:
+            make_avsc_object(_load(each), names)
+        return make_avsc_object(_load(text), names)
+    except (AvroException, RecursionError, TypeError, KeyError, ValueError) as error:
+        raise invalid_schema(str(error) or type(error).__name__) from None
+
+
+def _parse_avro(schema: Schema, references: Resolved) -> "AvroSchema":
+    return _parsed(schema.text, tuple(each.text for _, each in references))
+
+
+def _avro_incompatibilities(reader: "AvroSchema", writer: "AvroSchema") -> list[str]:
+    from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
+
+    checker: Any = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]
+    result = checker.get_compatibility(reader, writer)
+    if result.compatibility is SchemaCompatibilityType.compatible:
+        return []
+    kinds = ", ".join(sorted({str(kind.value) for kind in result.incompatibilities}))
+    places = ", ".join(sorted(result.locations))
+    told = [*sorted(result.messages)] or ["the schemas do not match"]
+    return [f"{each} ({kinds} at {places})" for each in told]
+
+
+# --- Protobuf ------------------------------------------------------------------------------------
+
+
+def _plain_protobuf(text: str) -> str:
+    """Return .proto text without comments, with one space where there were several.
+
+    Raises:
+        RegistryError: INVALID_SCHEMA: nothing is defined in it.
+    """
+    bare = _COMMENTS.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
+    if not _MESSAGE.search(bare) and not _is_descriptor(text):
+        raise invalid_schema("no message is defined")
+    lines: Iterable[str] = (_SPACES.sub(" ", line).rstrip() for line in bare.splitlines())
+    return "\n".join(line for line in lines if line.strip()) + "\n"
+
+
+def _is_descriptor(text: str) -> bool:
+    """Whether text is a file descriptor in base64, as some serializers send it."""
+    return bool(re.fullmatch(r"[A-Za-z0-9+/=\s]{16,}", text))
