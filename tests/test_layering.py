@@ -23,6 +23,9 @@ LAYERS = [
     {"server"},
     {"testing", "pipeline", "sim", "cli", "console", "__main__"},
     {"client", "registry", "fixtures", "testing", "pipeline", "sim", "cli", "__main__"},
+    {"network", "peers", "faults", "registry"},
+    {"server"},
+    {"client", "fixtures", "testing", "pipeline", "sim", "cli", "__main__"},
 ]
 """What stands lower in this list may import what stands higher, never the other way round."""
 
