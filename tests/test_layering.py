@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,11 @@ CALLS_CLOCKS = {
 }
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def name_of(path: Path) -> str:
     name = path.relative_to(PACKAGE).with_suffix("").as_posix()
     return name.removesuffix("/__init__")
@@ -110,7 +116,8 @@ def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-def imports_of(tree: ast.AST) -> set[str]:
+@cache
+def imports_of(tree: ast.AST) -> frozenset[str]:
     """Dotted names imported at run time; what stands under TYPE_CHECKING does not count."""
     found: set[str] = set()
     for node in ast.iter_child_nodes(tree):
@@ -122,14 +129,14 @@ def imports_of(tree: ast.AST) -> set[str]:
             assert node.level == 0, "relative imports hide layers"
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
         found |= imports_of(node)
-    return found
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 class TestEachModule:
     def test_imports_only_what_stands_below_it(self, path):
         name = name_of(path)
-        for imported in imports_of(ast.parse(path.read_text())):
+        for imported in imports_of(tree_of(path)):
             if not imported.startswith("kafkalite."):
                 continue
             target = imported.removeprefix("kafkalite.").replace(".", "/")
@@ -138,19 +145,19 @@ class TestEachModule:
     def test_core_has_no_way_to_the_outside(self, path):
         name = name_of(path)
         if is_in(name, CORES) and name != "wire/stubs":
-            tops = {imported.split(".")[0] for imported in imports_of(ast.parse(path.read_text()))}
+            tops = {imported.split(".")[0] for imported in imports_of(tree_of(path))}
             assert not tops & NOT_IN_CORES
 
     def test_library_is_imported_only_where_it_belongs(self, path):
         name = name_of(path)
-        tops = {imported.split(".")[0] for imported in imports_of(ast.parse(path.read_text()))}
+        tops = {imported.split(".")[0] for imported in imports_of(tree_of(path))}
         for library, places in ONLY_IMPORTERS.items():
             assert library not in tops or is_in(name, places), f"{library} in {name}"
 
     def test_clock_is_read_in_one_place(self, path):
         if is_in(name_of(path), CALLS_CLOCKS):
             return
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 owner = ast.unparse(node.func.value).split(".")[-1]
                 assert (owner, node.func.attr) not in BANNED_CALLS, f"line {node.lineno}"

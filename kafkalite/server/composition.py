@@ -39,8 +39,8 @@ from kafkalite.txn.shard import TransactionShards
 if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
-    from kafkalite.http.server import HttpServer
     from kafkalite.coordinator.shard import ShardKind
+    from kafkalite.http.server import HttpServer
     from kafkalite.isr.alter_partition import IsrKeeper
     from kafkalite.isr.fetcher import ReplicaFetchers
     from kafkalite.log.disk import Disk
