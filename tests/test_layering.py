@@ -19,14 +19,11 @@ LAYERS = [
     {"log"},
     {"coordinator", "group", "share", "txn", "isr", "meta", "security"},
     {"api"},
-    {"network", "peers", "faults", "http", "client"},
+    {"network", "peers", "http", "client"},
+    {"faults", "registry", "fixtures"},
     {"observe"},
     {"server"},
     {"testing", "pipeline", "sim", "cli", "console", "__main__"},
-    {"client", "registry", "fixtures", "testing", "pipeline", "sim", "cli", "__main__"},
-    {"network", "peers", "faults", "registry"},
-    {"server"},
-    {"client", "fixtures", "testing", "pipeline", "sim", "cli", "__main__"},
 ]
 """What stands lower in this list may import what stands higher, never the other way round."""
 

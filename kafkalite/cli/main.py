@@ -38,6 +38,8 @@ COMMANDS: Final = {
     "consume": Entry("kafkalite.cli.consume", "consume", "Print the records of a topic."),
     "export": Entry("kafkalite.cli.fixtures", "export_topics", "Write topics as JSON lines."),
     "import": Entry("kafkalite.cli.fixtures", "import_topics", "Read topics from JSON lines."),
+    "faults": Entry("kafkalite.cli.control", "faults", "Make a running broker fail on purpose."),
+    "clock": Entry("kafkalite.cli.control", "clock", "Move the time of a running broker."),
     "groups": Entry(
         "kafkalite.cli.groups", "groups", "List groups, show their lag, reset offsets."
     ),

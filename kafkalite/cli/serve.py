@@ -13,6 +13,7 @@ import trio
 
 from kafkalite.cli.output import examples
 from kafkalite.cli.parameters import http_address, listen_address, make_data_folder, pairs
+from kafkalite.clock import AdjustableClock, TrioClock
 from kafkalite.config import BrokerConfig, KafkaliteConfigError, load_config
 from kafkalite.http.port import HttpPortError
 from kafkalite.log.manager import LogDirectoryError
@@ -85,6 +86,16 @@ logger = logging.getLogger("kafkalite.cli")
     show_default=True,
     help="Log lines for people, or one JSON object a line.",
 )
+@click.option(
+    "--schema-registry",
+    is_flag=True,
+    help="Serve a schema registry, too, at the HTTP address under /schema-registry.",
+)
+@click.option(
+    "--faults",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Fault rules from the start: a JSON list of what `kafkalite faults add` takes.",
+)
 @click.option("--force", is_flag=True, help="Let --profile test use a data directory that exists.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; -vv logs everything.")
 def serve(
@@ -97,6 +108,8 @@ def serve(
     secure_listen: tuple[str, int] | None,
     http: str | None,
     log_format: str,
+    schema_registry: bool,
+    faults: Path | None,
     force: bool,
     verbose: int,
 ) -> None:
@@ -114,6 +127,8 @@ def serve(
     overrides = _overrides(listen=listen, data_dir=data_dir, profile=profile, settings=settings)
     if http is not None:
         overrides["kafkalite.http.listener"] = http
+    if schema_registry:
+        overrides["kafkalite.schema.registry"] = "true"
     try:
         config = _configured(properties, overrides, force=force)
         folder = None
@@ -127,21 +142,46 @@ def serve(
             )
         for warning in config.warnings:
             logger.warning("%s", warning)
-        trio.run(_serve, config, folder)
+        _run(config, folder, faults)
     except BaseExceptionGroup as group:
         _raise_plainly(group)
     except (KafkaliteConfigError, SettingError) as error:
         raise click.ClickException(str(error)) from None
 
 
-async def _serve(config: BrokerConfig, folder: "SecureFolder | None") -> None:
-    broker = Broker(config)
+def _run(config: BrokerConfig, folder: "SecureFolder | None", faults: Path | None) -> None:
+    """Run a broker; where tests may turn it, by a clock and with a disk that they can turn."""
+    if not config.bool("kafkalite.control"):
+        if faults is not None:
+            raise click.ClickException("--faults needs kafkalite.control=true")
+        trio.run(_serve, Broker(config), config, folder, faults)
+        return
+    from kafkalite.faults.disk import FaultyDisk
+
+    clock, disk = AdjustableClock(), FaultyDisk(syncs=config.bool("kafkalite.metadata.flush"))
+    broker = Broker(config, clock=clock, disk=disk)
+    trio.run(_serve, broker, config, folder, faults, clock=TrioClock(clock))
+
+
+def _load_faults(broker: Broker, path: Path) -> int:
+    from kafkalite.faults.control import load_rules
+
+    try:
+        return len(load_rules(path.read_text(encoding="utf-8"), broker.control.injector))
+    except (OSError, ValueError) as error:
+        raise KafkaliteConfigError(f"{path}: {error}") from None
+
+
+async def _serve(
+    broker: Broker, config: BrokerConfig, folder: "SecureFolder | None", faults: Path | None
+) -> None:
     with trio.open_signal_receiver(*_ends()) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, nursery.cancel_scope)
             await nursery.start(broker.run)
             secure = "" if folder is None else await _let_users_in(broker, folder)
-            print(_ready_line(broker, config, secure), flush=True)
+            more = "" if faults is None else f" faults={_load_faults(broker, faults)}"
+            print(_ready_line(broker, config, secure) + more, flush=True)
 
 
 def _ends() -> list[int]:

@@ -182,7 +182,7 @@ def error_named(value: object) -> ErrorCode:
 
 
 def _parse_actions(said: Mapping[str, Any], match: Match) -> tuple[tuple[Action, ...], bool]:
-    given = [name for name in ACTION_NAMES if said.get(name) not in (None, False)]
+    given = [name for name in ACTION_NAMES if _is_given(said.get(name))]
     if len(given) != 1:
         what = f"has {' and '.join(given)}" if given else "has none"
         raise FaultRuleError(
@@ -206,7 +206,7 @@ def _element(element: object, match: Match) -> Action:
         element = {"error": element}
     if not isinstance(element, Mapping):
         raise FaultRuleError(f"a sequence has 'ok', errors and actions, not {element!r}")
-    given = [name for name in ACTION_NAMES if element.get(name) not in (None, False)]
+    given = [name for name in ACTION_NAMES if _is_given(element.get(name))]
     wrong = [name for name in element if name not in (*ACTION_NAMES, *OPTION_NAMES)]
     if wrong or len(given) != 1 or given[0] == "sequence":
         raise FaultRuleError(f"an element of a sequence is one action, not {dict(element)!r}")
@@ -316,6 +316,10 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Match], Action]]] = {
     "corrupt": _corrupt,
     "transform": _transform,
 }
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False
 
 
 def _apis(said: object) -> frozenset[ApiKey] | None:

@@ -122,6 +122,7 @@ class Route:
         body_max_bytes: a larger body is refused with 413.
         is_open: may be asked without the token.
         summary: what it is for, in a few words.
+        content_types: of bodies that it takes; none of them can a foreign page send unasked.
     """
 
     method: str
@@ -130,6 +131,7 @@ class Route:
     body_max_bytes: int = BODY_MAX_BYTES
     is_open: bool = False
     summary: str = ""
+    content_types: frozenset[str] = frozenset({JSON})
 
 
 class Match(NamedTuple):

@@ -218,6 +218,7 @@ class _Connection:
         except HttpError:
             self._access.check_token(headers, query)  # who may not ask learns nothing
             raise
+        self._access.check_content_type(method, headers, match.route.content_types)
         if not match.route.is_open:
             is_in_query = self._access.check_token(headers, query)
             if is_in_query and "text/html" in headers.get("accept", ""):

@@ -15,6 +15,7 @@ from kafkalite.wire.versions import VERSION_CAPS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kafkalite.faults.parts import Control
     from kafkalite.network.dispatch import Dispatcher
     from kafkalite.network.listeners import ConnectionServer
     from kafkalite.observe.requests import Requests
@@ -44,6 +45,7 @@ class BrokerParts:
     peers: "PeerClients | None"
     ports: "Mapping[str, int]"
     bootstrap: str
+    control: "Control"
 
 
 class InsideCluster:

@@ -71,6 +71,23 @@ def broker_routes(cluster: InsideCluster, history: History) -> "Iterator[list[Ro
     yield LiveRoutes(cluster).routes()
     yield history.routes()
     yield from cluster_routes(cluster, facts, now_ms=clock.wall_ms, age_ms=age_ms)
+    yield from optional_routes(parts)
+
+
+def optional_routes(parts: BrokerParts) -> "Iterator[list[Route]]":
+    """Yield the routes of what this broker has by its settings: control, a schema registry."""
+    services = parts.services
+    if parts.control.is_allowed:
+        from kafkalite.faults.control import ControlApi
+
+        yield ControlApi(parts.control).routes()
+    if services.config.bool("kafkalite.schema.registry"):
+        from kafkalite.registry.rest import RegistryApi
+        from kafkalite.registry.service import Registry
+
+        yield RegistryApi(
+            Registry(services).ask, lambda: services.metadata.image.cluster_id or ""
+        ).routes()
 
 
 def cluster_routes(

@@ -17,6 +17,7 @@ import trio
 from kafkalite.api import HANDLERS
 from kafkalite.api.context import Services
 from kafkalite.clock import Clock, SystemClock
+from kafkalite.faults.parts import Control
 from kafkalite.http.port import HttpPort, parse_http_address
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.checkpoint import format_uuid
@@ -94,6 +95,7 @@ class Broker:
         services: the parts, for those who embed a broker; there once `run` has started.
         connections: those of clients; there once `run` has started.
         data_dirs: the log directories in use.
+        control: its fault rules and its clock.
     """
 
     services: Services
@@ -120,6 +122,13 @@ class Broker:
         self._ports: dict[str, int] = {}
         self._http: HttpPort | None = None
         self._http_token = config.optional_str("kafkalite.http.token")
+        self.control = Control(
+            lambda: self.services.metadata.image,
+            lambda: self._dispatcher,
+            self._clock,
+            self._disk,
+            is_allowed=config.bool("kafkalite.control"),
+        )
         self._image = Image()
         self._patterns = PatternResolver(self._clock)
 
@@ -333,6 +342,7 @@ class Broker:
                 ports=self._ports,
                 bootstrap=self.bootstrap,
                 token=self._http_token,
+                control=self.control,
             ),
         )
         await port.bind()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
     from kafkalite.coordinator.shard import ShardKind
+    from kafkalite.faults.parts import Control
     from kafkalite.http.server import HttpServer
     from kafkalite.isr.alter_partition import IsrKeeper
     from kafkalite.isr.fetcher import ReplicaFetchers
@@ -320,6 +321,7 @@ def http_server(
     ports: "Mapping[str, int]",
     bootstrap: str,
     token: str | None,
+    control: "Control",
 ) -> "HttpServer":
     """Make what answers on the HTTP port; only called once somebody has connected to it."""
     from kafkalite.observe.inside import BrokerParts
@@ -333,5 +335,6 @@ def http_server(
         peers=None if cluster is None else cluster.peers,
         ports=ports,
         bootstrap=bootstrap,
+        control=control,
     )
     return broker_server(parts, token=token)

@@ -20,7 +20,6 @@ from kafkalite.client.murmur import murmur2
 from kafkalite.clock import AdjustableClock, TrioClock
 from kafkalite.config import KafkaliteConfigError, load_config
 from kafkalite.faults.disk import FaultyDisk
-from kafkalite.faults.injector import Injector
 from kafkalite.fixtures.lines import dump_line
 from kafkalite.fixtures.transfer import export, import_lines
 from kafkalite.meta.events import CreateTopic, DeleteTopic
@@ -72,6 +71,7 @@ class Broker(SecuredBroker):
         users: passwords by name: the added listener wants a login, by SCRAM or PLAIN.
         acls: rules about these users: what no rule allows is denied. Who comes in by the listener
             without may do everything.
+        schema_registry: also serve a schema registry, at `schema_registry_url`.
 
     Attributes:
         security: certificates, users and rules; None without any of these.
@@ -90,11 +90,14 @@ class Broker(SecuredBroker):
         tls: bool = False,
         users: Mapping[str, str] | None = None,
         acls: "Iterable[Rule | Iterable[Rule]] | None" = None,
+        schema_registry: bool = False,
     ) -> None:
         self._settings = {name: setting_text(value) for name, value in (config or {}).items()}
         self._settings.setdefault("kafkalite.profile", "test")
         self._settings.setdefault("listeners", f"PLAINTEXT://{host}:{port}")
-        if http:
+        if schema_registry:
+            self._settings["kafkalite.schema.registry"] = "true"
+        if http or schema_registry:
             self._settings.setdefault("kafkalite.http.listener", "127.0.0.1:0")
         self._settings |= self._secure(self._settings, tls=tls, users=users, acls=acls, host=host)
         self._data_dir = data_dir
@@ -177,6 +180,11 @@ class Broker(SecuredBroker):
     def port(self) -> int:
         """The port that it listens on."""
         return int(self.bootstrap.rpartition(":")[2])
+
+    @property
+    def schema_registry_url(self) -> str:
+        """Where its schema registry is, for clients; made with `schema_registry=True`."""
+        return f"{self.http_url}/schema-registry"
 
     @property
     def http_url(self) -> str:
@@ -459,10 +467,6 @@ class Broker(SecuredBroker):
             if self.security is not None:
                 await server.services.metadata.submit_all(self.security.events())
             server.dispatcher.observer = self._journal.observe
-            self.injector = Injector(
-                lambda: server.services.metadata.image, self._clock.monotonic_ms
-            )
-            self.injector.attach(server.dispatcher)
             self._server = server
             self._token = trio.lowlevel.current_trio_token()
             self._started.set()

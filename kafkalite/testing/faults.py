@@ -378,7 +378,7 @@ class Faults:
 
     @property
     def _injector(self) -> Injector:
-        return self._broker.injector
+        return self._broker.server.control.injector
 
     def _add_disk(self, fault: DiskFault) -> DiskFault:
         disk: FaultyDisk = self._broker.disk

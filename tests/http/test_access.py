@@ -3,7 +3,7 @@
 import pytest
 
 from kafkalite.http.access import AccessRules
-from kafkalite.http.routing import HttpError
+from kafkalite.http.routing import JSON, HttpError
 
 RULES = AccessRules.of(["Example"], "secret")
 
@@ -12,6 +12,7 @@ def status_of(method="GET", **headers):
     named = {"host": "localhost", **{n.replace("_", "-"): v for n, v in headers.items()}}
     try:
         RULES.check(method, named)
+        RULES.check_content_type(method, named, frozenset({JSON}))
     except HttpError as error:
         return error.status
     return 200
@@ -23,7 +24,9 @@ def test_reading_needs_a_host_of_this_machine():
 
 
 def test_writing_needs_json():
-    assert status_of("DELETE") == status_of("POST", content_type="text/plain") == 415
+    assert status_of("POST") == status_of("POST", content_type="text/plain") == 415
+    assert status_of("DELETE", content_type="text/plain") == 415
+    assert status_of("DELETE") == 200
     assert status_of("POST", content_type="Application/JSON") == 200
 
 

@@ -35,6 +35,7 @@ def test_has_each_route_and_no_other(broker):
         peers=None,
         ports={},
         bootstrap=broker.bootstrap,
+        control=server.control,
     )
     cluster = InsideCluster(parts)
     routes = [route for each in broker_routes(cluster, History(cluster)) for route in each]

@@ -1,0 +1,208 @@
+"""`kafkalite faults` and `kafkalite clock`: make a running broker fail, and move its time."""
+
+import contextlib
+import json
+import re
+import urllib.error
+import urllib.request
+from typing import Any, Final
+
+import click
+
+from kafkalite.cli.output import examples
+from kafkalite.client.errors import ClientError
+
+PREFIX: Final = "/api/v1/control"
+DEFAULT_URL: Final = "http://127.0.0.1:9080"
+TIMEOUT_S: Final = 610.0
+"""A little more than the longest that a broker lets anybody wait."""
+
+_UNIT_S: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+http_option = click.option(
+    "--http",
+    "url",
+    envvar="KAFKALITE_HTTP",
+    default=DEFAULT_URL,
+    show_default=True,
+    metavar="URL",
+    help="The broker's HTTP address, as its ready line names it.",
+)
+
+
+def call(url: str, method: str, path: str, body: Any = None) -> Any:
+    """Return what a broker's control API answers.
+
+    Raises:
+        ClientError: it cannot be reached, or refuses.
+    """
+    base, _, query = url.rstrip("/").partition("?")
+    headers = {"Accept": "application/json", "Content-Type": "application/json"}
+    if query.startswith("token="):
+        headers["Authorization"] = f"Bearer {query.removeprefix('token=')}"
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(
+        base.rstrip("/") + PREFIX + path, data=data, method=method, headers=headers
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        text = error.read(10_000).decode("utf-8", "replace").strip()
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            text = json.loads(text)["error"]["message"]
+        if error.code == 404 and not path.startswith("/faults/"):
+            text = "this broker takes no orders (kafkalite.control), or is none of kafkalite's"
+        raise ClientError(f"{base}: {text}") from None
+    except (OSError, ValueError) as error:
+        raise ClientError(f"{base}: {getattr(error, 'reason', error)}; --http names it") from None
+
+
+@click.group(
+    epilog=examples(
+        "kafkalite faults add api=Produce topic=orders error=NOT_ENOUGH_REPLICAS times=3",
+        "kafkalite faults add api=EndTxn lose_reply=true once=true",
+        "kafkalite faults list",
+    )
+)
+def faults() -> None:
+    """Make a running broker fail requests, lose answers, or be slow."""
+
+
+@faults.command("add")
+@click.argument("pairs", nargs=-1, required=True, metavar="NAME=VALUE...")
+@http_option
+def add_fault(pairs: tuple[str, ...], url: str) -> None:
+    """Add a rule: which requests (api, topic...), what is done (error, delay_s...), and when."""
+    said: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise click.UsageError(f"{pair!r} is not NAME=VALUE")
+        said[name] = _value(text)
+    click.echo(_line(call(url, "POST", "/faults", said)))
+
+
+@faults.command("list")
+@http_option
+def list_faults(url: str) -> None:
+    """Print the rules there are, and how often they fired."""
+    found = call(url, "GET", "/faults")
+    for rule in found["faults"]:
+        click.echo(_line(rule))
+    for fault in found["disk_faults"]:
+        click.echo(f"disk  {json.dumps(fault)}")
+
+
+@faults.command("wait")
+@click.argument("rule_id", metavar="ID")
+@click.option("--hits", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--timeout", "timeout_s", type=float, default=10.0, show_default=True)
+@http_option
+def wait_fault(rule_id: str, hits: int, timeout_s: float, url: str) -> None:
+    """Return when a rule has fired so often."""
+    path = f"/faults/{rule_id}?wait_hits={hits}&timeout_s={timeout_s}"
+    click.echo(_line(call(url, "GET", path)))
+
+
+@faults.command("remove")
+@click.argument("rule_id", metavar="ID")
+@http_option
+def remove_fault(rule_id: str, url: str) -> None:
+    """Remove a rule."""
+    click.echo(_line(call(url, "DELETE", f"/faults/{rule_id}")))
+
+
+@faults.command("clear")
+@http_option
+def clear_faults(url: str) -> None:
+    """Remove all rules; say which of them never fired."""
+    for rule in call(url, "DELETE", "/faults")["removed"]:
+        never = "" if rule["hits"] else "  never fired"
+        click.echo(_line(rule) + never)
+
+
+@click.group(
+    epilog=examples(
+        "kafkalite clock advance 7d",
+        "kafkalite clock freeze",
+        "kafkalite clock set 2030-01-01T00:00:00Z",
+    )
+)
+def clock() -> None:
+    """Move the time of a running broker: sessions, transactions, retention, timestamps."""
+
+
+@clock.command("show")
+@http_option
+def show_clock(url: str) -> None:
+    """Print what time it is for the broker."""
+    _show(call(url, "GET", "/clock"))
+
+
+@clock.command("advance")
+@click.argument("duration", metavar="DURATION")
+@http_option
+def advance_clock(duration: str, url: str) -> None:
+    """Let time pass (90s, 5m, 3h, 7d), and return when what was due is done."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|[smhd])", duration)
+    if found is None:
+        raise click.UsageError(f"{duration!r} is no duration such as 90s, 5m, 3h or 7d")
+    _show(call(url, "POST", "/clock", {"advance_s": float(found[1]) * _UNIT_S[found[2]]}))
+
+
+@clock.command("freeze")
+@http_option
+def freeze_clock(url: str) -> None:
+    """Stand still: nothing expires or times out; requests are served."""
+    _show(call(url, "POST", "/clock", {"freeze": True}))
+
+
+@clock.command("resume")
+@http_option
+def resume_clock(url: str) -> None:
+    """Go on after `freeze`."""
+    _show(call(url, "POST", "/clock", {"resume": True}))
+
+
+@clock.command("set")
+@click.argument("moment", metavar="TIME")
+@http_option
+def set_clock(moment: str, url: str) -> None:
+    """Set the wall clock, for timestamps and retention; no deadline moves."""
+    _show(call(url, "POST", "/clock", {"set": moment}))
+
+
+@clock.command("rate")
+@click.argument("rate", type=click.FloatRange(min=0))
+@http_option
+def set_rate(rate: float, url: str) -> None:
+    """Let so many seconds pass in each second."""
+    _show(call(url, "POST", "/clock", {"rate": rate}))
+
+
+@clock.command("reset")
+@http_option
+def reset_clock(url: str) -> None:
+    """Show the machine's time again."""
+    _show(call(url, "POST", "/clock", {"reset": True}))
+
+
+def _value(text: str) -> Any:
+    """Return what a text stands for: JSON if it is some, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _line(rule: dict[str, Any]) -> str:
+    return f"{rule['id']}  {rule['rule']}  hits={rule['hits']} matched={rule['matched']}"
+
+
+def _show(found: dict[str, Any]) -> None:
+    from datetime import UTC, datetime
+
+    moment = datetime.fromtimestamp(found["now_ms"] / 1_000, UTC)
+    state = "frozen" if found["frozen"] else f"rate {found['rate']:g}"
+    click.echo(f"{moment.isoformat(timespec='milliseconds')}  {found['ahead_s']:+g} s  {state}")

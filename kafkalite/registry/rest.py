@@ -1,0 +1,404 @@
+"""Confluent's REST API of a schema registry, on the broker's HTTP port under /schema-registry.
+
+Not there: exporters, encryption keys, contexts but the default one, rules and metadata of schemas.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from kafkalite.http.routing import HttpError, HttpRequest, HttpResponse, Route
+from kafkalite.registry.errors import RegistryError, RegistryErrorCode
+from kafkalite.registry.model import (
+    GLOBAL,
+    Compatibility,
+    Mode,
+    RegistryState,
+    SchemaType,
+    schema_json,
+    type_and_references,
+)
+from kafkalite.registry.shard import (
+    CheckCompatibility,
+    DeleteSubject,
+    DeleteVersion,
+    Look,
+    LookUp,
+    Register,
+    SetCompatibility,
+    SetMode,
+    read_schema,
+    schema_of,
+)
+
+PREFIX: Final = "/schema-registry"
+CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+CONTENT_TYPES: Final = frozenset(
+    {CONTENT_TYPE, "application/vnd.schemaregistry+json", "application/json"}
+)
+BODY_MAX_BYTES: Final = 2 * 1024 * 1024
+SUBJECTS_LIMIT_MAX: Final = 10_000
+
+Ask = Callable[[object], Awaitable[Any]]
+"""Has the registry's shard decide about an event; raises RegistryError."""
+
+Endpoint = Callable[[HttpRequest], Awaitable[Any]]
+Setting = TypeVar("Setting", Compatibility, Mode)
+
+
+class RegistryApi:
+    """Answers one broker's registry requests.
+
+    Args:
+        ask: asks the shard.
+        cluster_id: told to who probes.
+    """
+
+    def __init__(self, ask: Ask, cluster_id: Callable[[], str]) -> None:
+        self._ask = ask
+        self._cluster_id = cluster_id
+
+    def routes(self) -> list[Route]:
+        """Return what is answered."""
+        subject, version = "/subjects/{subject}", "/subjects/{subject}/versions/{version}"
+        return [
+            self._route("GET", "", self._root),
+            self._route("GET", "/", self._root),
+            self._route("GET", "/v1/metadata/id", self._metadata_id),
+            self._route("GET", "/v1/metadata/version", self._metadata_version),
+            self._route("GET", "/contexts", self._contexts),
+            self._route("GET", "/schemas/types", self._types),
+            self._route("GET", "/schemas", self._schemas),
+            self._route("GET", "/schemas/ids/{id}", self._schema),
+            self._route("GET", "/schemas/ids/{id}/schema", self._schema_text),
+            self._route("GET", "/schemas/ids/{id}/subjects", self._schema_subjects),
+            self._route("GET", "/schemas/ids/{id}/versions", self._schema_versions),
+            self._route("GET", "/subjects", self._subjects),
+            self._route("POST", subject, self._look_up),
+            self._route("DELETE", subject, self._delete_subject),
+            self._route("GET", f"{subject}/versions", self._versions),
+            self._route("POST", f"{subject}/versions", self._register),
+            self._route("GET", version, self._version),
+            self._route("DELETE", version, self._delete_version),
+            self._route("GET", f"{version}/schema", self._version_text),
+            self._route("GET", f"{version}/referencedby", self._referenced_by),
+            self._route("POST", "/compatibility/subjects/{subject}/versions", self._check),
+            self._route(
+                "POST", "/compatibility/subjects/{subject}/versions/{version}", self._check
+            ),
+            self._route("GET", "/config", self._config),
+            self._route("PUT", "/config", self._set_config),
+            self._route("DELETE", "/config", self._delete_config),
+            self._route("GET", "/config/{subject}", self._config),
+            self._route("PUT", "/config/{subject}", self._set_config),
+            self._route("DELETE", "/config/{subject}", self._delete_config),
+            self._route("GET", "/mode", self._mode),
+            self._route("PUT", "/mode", self._set_mode),
+            self._route("DELETE", "/mode", self._delete_mode),
+            self._route("GET", "/mode/{subject}", self._mode),
+            self._route("PUT", "/mode/{subject}", self._set_mode),
+            self._route("DELETE", "/mode/{subject}", self._delete_mode),
+        ]
+
+    def _route(self, method: str, path: str, endpoint: Endpoint) -> Route:
+        async def answer(request: HttpRequest) -> HttpResponse:
+            try:
+                return _json(await endpoint(request))
+            except RegistryError as error:
+                said = {"error_code": int(error.code), "message": error.message}
+                return _json(said, status=error.code.http_status)
+            except HttpError as error:
+                return _json(
+                    {"error_code": error.status, "message": error.message}, status=error.status
+                )
+
+        return Route(
+            method=method,
+            path=PREFIX + path,
+            handler=answer,
+            body_max_bytes=BODY_MAX_BYTES,
+            content_types=CONTENT_TYPES,
+        )
+
+    async def _look(self, look: Callable[[RegistryState], Any]) -> Any:
+        return await self._ask(Look(look))
+
+    # --- Probing ---------------------------------------------------------------------------------
+
+    async def _root(self, request: HttpRequest) -> Any:
+        del request
+        return await self._look(lambda _: {})
+
+    async def _metadata_id(self, request: HttpRequest) -> Any:
+        del request
+        scope = {"path": [], "clusters": {
+            "kafka-cluster": self._cluster_id(), "schema-registry-cluster": "kafkalite"
+        }}  # fmt: skip
+        return await self._look(lambda _: {"scope": scope, "id": ""})
+
+    async def _metadata_version(self, request: HttpRequest) -> Any:
+        del request
+        from kafkalite import __version__
+
+        return await self._look(lambda _: {"version": f"kafkalite-{__version__}", "commitId": ""})
+
+    async def _contexts(self, request: HttpRequest) -> Any:
+        del request
+        return await self._look(lambda _: ["."])
+
+    # --- Schemas ---------------------------------------------------------------------------------
+
+    async def _types(self, request: HttpRequest) -> Any:
+        del request
+        return await self._look(lambda _: [each.value for each in SchemaType])
+
+    async def _schemas(self, request: HttpRequest) -> Any:
+        prefix, deleted = request.text("subjectPrefix"), request.flag("deleted")
+        latest = request.flag("latestOnly")
+        start, limit = _page(request)
+
+        def look(state: RegistryState) -> Any:
+            found = []
+            for subject in state.subject_names(deleted=deleted, prefix=prefix):
+                versions = state.versions(subject, deleted=deleted)
+                found += versions[-1:] if latest else versions
+            return [schema_json(each, state.schemas[each.schema_id]) for each in found[start:limit]]
+
+        return await self._look(look)
+
+    async def _schema(self, request: HttpRequest) -> Any:
+        schema_id, subject = _schema_id(request), request.text("subject")
+        wants_max = request.flag("fetchMaxId")
+
+        def look(state: RegistryState) -> Any:
+            schema = schema_of(state, schema_id, subject)
+            told = {**type_and_references(schema), "schema": schema.text}
+            return {**told, "maxId": state.last_id} if wants_max else told
+
+        return await self._look(look)
+
+    async def _schema_text(self, request: HttpRequest) -> Any:
+        schema_id, subject = _schema_id(request), request.text("subject")
+        text = await self._look(lambda state: schema_of(state, schema_id, subject).text)
+        return _Text(text)
+
+    async def _schema_subjects(self, request: HttpRequest) -> Any:
+        schema_id, deleted = _schema_id(request), request.flag("deleted")
+
+        def look(state: RegistryState) -> Any:
+            state.schema(schema_id)
+            found = state.versions_with(schema_id, deleted=deleted)
+            return [*dict.fromkeys(each.subject for each in found)]
+
+        return await self._look(look)
+
+    async def _schema_versions(self, request: HttpRequest) -> Any:
+        schema_id, deleted = _schema_id(request), request.flag("deleted")
+
+        def look(state: RegistryState) -> Any:
+            state.schema(schema_id)
+            found = state.versions_with(schema_id, deleted=deleted)
+            return [{"subject": each.subject, "version": each.version} for each in found]
+
+        return await self._look(look)
+
+    # --- Subjects --------------------------------------------------------------------------------
+
+    async def _subjects(self, request: HttpRequest) -> Any:
+        prefix, deleted = request.text("subjectPrefix"), request.flag("deleted")
+        deleted_only = request.flag("deletedOnly")
+        start, limit = _page(request)
+
+        def look(state: RegistryState) -> Any:
+            names = state.subject_names(deleted=deleted or deleted_only, prefix=prefix)
+            if deleted_only:
+                names = [name for name in names if not state.versions(name)]
+            return names[start:limit]
+
+        return await self._look(look)
+
+    async def _versions(self, request: HttpRequest) -> Any:
+        subject, deleted = _subject(request), request.flag("deleted")
+        return await self._look(
+            lambda state: [
+                each.version for each in state.existing_versions(subject, deleted=deleted)
+            ]
+        )
+
+    async def _version(self, request: HttpRequest) -> Any:
+        subject, wanted = _subject(request), request.parameters["version"]
+        deleted = request.flag("deleted")
+
+        def look(state: RegistryState) -> Any:
+            found = state.version(subject, wanted, deleted=deleted)
+            return schema_json(found, state.schemas[found.schema_id])
+
+        return await self._look(look)
+
+    async def _version_text(self, request: HttpRequest) -> Any:
+        return _Text((await self._version(request))["schema"])
+
+    async def _referenced_by(self, request: HttpRequest) -> Any:
+        subject, wanted = _subject(request), request.parameters["version"]
+
+        def look(state: RegistryState) -> Any:
+            found = state.version(subject, wanted, deleted=True)
+            return state.referenced_by(subject, found.version)
+
+        return await self._look(look)
+
+    async def _register(self, request: HttpRequest) -> Any:
+        said = request.json()
+        imported = said.get("id")
+        is_import = isinstance(imported, int) and imported > 0
+        version = said.get("version")
+        event = Register(
+            subject=_subject(request),
+            schema=read_schema(said),
+            normalize=request.flag("normalize"),
+            version=version if is_import and isinstance(version, int) and version > 0 else None,
+            schema_id=imported if is_import else None,
+        )
+        return await self._ask(event)
+
+    async def _look_up(self, request: HttpRequest) -> Any:
+        return await self._ask(
+            LookUp(
+                subject=_subject(request),
+                schema=read_schema(request.json()),
+                normalize=request.flag("normalize"),
+                deleted=request.flag("deleted"),
+            )
+        )
+
+    async def _delete_subject(self, request: HttpRequest) -> Any:
+        permanent = request.flag("permanent")
+        return await self._ask(DeleteSubject(subject=_subject(request), permanent=permanent))
+
+    async def _delete_version(self, request: HttpRequest) -> Any:
+        return await self._ask(
+            DeleteVersion(
+                subject=_subject(request),
+                version=request.parameters["version"],
+                permanent=request.flag("permanent"),
+            )
+        )
+
+    async def _check(self, request: HttpRequest) -> Any:
+        return await self._ask(
+            CheckCompatibility(
+                subject=_subject(request),
+                schema=read_schema(request.json()),
+                version=request.parameters.get("version"),
+                verbose=request.flag("verbose"),
+                normalize=request.flag("normalize"),
+            )
+        )
+
+    # --- Settings --------------------------------------------------------------------------------
+
+    async def _config(self, request: HttpRequest) -> Any:
+        subject = request.parameters.get("subject", GLOBAL)
+        falls_back = request.flag("defaultToGlobal")
+
+        def look(state: RegistryState) -> Any:
+            if subject is None:
+                found = state.compatibilities.get(GLOBAL, Compatibility.BACKWARD)
+            elif subject in state.compatibilities or falls_back:
+                found = state.compatibility(subject)
+            else:
+                raise RegistryError(
+                    RegistryErrorCode.SUBJECT_COMPATIBILITY_NOT_CONFIGURED,
+                    f"Subject '{subject}' does not have subject-level compatibility configured",
+                )
+            return {"compatibilityLevel": found.value}
+
+        return await self._look(look)
+
+    async def _set_config(self, request: HttpRequest) -> Any:
+        said = request.json().get("compatibility")
+        compatibility = _one_of(
+            Compatibility, said, RegistryErrorCode.INVALID_COMPATIBILITY, "compatibility level"
+        )
+        subject = request.parameters.get("subject", GLOBAL)
+        await self._ask(SetCompatibility(subject=subject, compatibility=compatibility))
+        return {"compatibility": compatibility.value}
+
+    async def _delete_config(self, request: HttpRequest) -> Any:
+        subject = request.parameters.get("subject", GLOBAL)
+        before = await self._ask(SetCompatibility(subject=subject, compatibility=None))
+        return {"compatibility": (before or Compatibility.BACKWARD).value}
+
+    async def _mode(self, request: HttpRequest) -> Any:
+        subject = request.parameters.get("subject", GLOBAL)
+        falls_back = request.flag("defaultToGlobal")
+
+        def look(state: RegistryState) -> Any:
+            if subject is None:
+                return {"mode": state.modes.get(GLOBAL, Mode.READWRITE).value}
+            if subject in state.modes or falls_back:
+                return {"mode": state.mode(subject).value}
+            raise RegistryError(
+                RegistryErrorCode.SUBJECT_MODE_NOT_CONFIGURED,
+                f"Subject '{subject}' does not have subject-level mode configured",
+            )
+
+        return await self._look(look)
+
+    async def _set_mode(self, request: HttpRequest) -> Any:
+        mode = _one_of(Mode, request.json().get("mode"), RegistryErrorCode.INVALID_MODE, "mode")
+        subject = request.parameters.get("subject", GLOBAL)
+        await self._ask(SetMode(subject=subject, mode=mode, force=request.flag("force")))
+        return {"mode": mode.value}
+
+    async def _delete_mode(self, request: HttpRequest) -> Any:
+        subject = request.parameters.get("subject", GLOBAL)
+        before = await self._ask(SetMode(subject=subject, mode=None))
+        return {"mode": (before or Mode.READWRITE).value}
+
+
+class _Text:
+    """A body that is JSON already."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _json(said: Any, *, status: int = 200) -> HttpResponse:
+    if isinstance(said, _Text):
+        body = said.text.encode()
+    else:
+        body = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
+    return HttpResponse(status=status, body=body, content_type=CONTENT_TYPE)
+
+
+def _subject(request: HttpRequest) -> str:
+    """Return the subject that a path names; in the default context it may be named with it."""
+    return request.parameters["subject"].removeprefix(":.:")
+
+
+def _schema_id(request: HttpRequest) -> int:
+    text = request.parameters["id"]
+    if not text.isdigit() or len(text) > len(str(2**31)):
+        raise HttpError(404, f"{text!r} is no id of a schema")
+    return int(text)
+
+
+def _page(request: HttpRequest) -> tuple[int, int]:
+    """Return the first and the last (exclusive) of what is listed."""
+    start = request.number("offset", 0)
+    limit = int(request.query.get("limit", "-1")) if _is_number(request.query, "limit") else -1
+    size = SUBJECTS_LIMIT_MAX if limit < 0 else min(limit, SUBJECTS_LIMIT_MAX)
+    return start, start + size
+
+
+def _is_number(query: Mapping[str, str], name: str) -> bool:
+    return query.get(name, "").lstrip("-").isdigit()
+
+
+def _one_of(kind: type[Setting], said: object, code: RegistryErrorCode, what: str) -> Setting:
+    try:
+        return kind(str(said).upper())
+    except ValueError:
+        names = ", ".join(each.value for each in kind)
+        raise RegistryError(code, f"Invalid {what}. Valid values are {names}") from None
