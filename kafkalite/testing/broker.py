@@ -14,14 +14,12 @@ import trio
 
 import kafkalite as package
 from kafkalite.api.client_metrics import ClientInstance
-from kafkalite.client.cluster import Client
 from kafkalite.client.consumer import ConsumedRecord, consumed, visible_batches
 from kafkalite.client.murmur import murmur2
 from kafkalite.clock import AdjustableClock, TrioClock
 from kafkalite.config import KafkaliteConfigError, load_config
 from kafkalite.faults.disk import FaultyDisk
-from kafkalite.fixtures.lines import dump_line
-from kafkalite.fixtures.transfer import export, import_lines
+from kafkalite.fixtures.transfer import dump_topics, load_fixture
 from kafkalite.meta.events import CreateTopic, DeleteTopic
 from kafkalite.server.broker import Broker as ServerBroker
 from kafkalite.testing.clock import BrokerClock
@@ -36,6 +34,7 @@ from kafkalite.testing.groups import (
 )
 from kafkalite.testing.journal import Journal, SeenRequest, find_api
 from kafkalite.testing.secured import SecuredBroker
+from kafkalite.testing.setting_text import setting_text
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -301,23 +300,11 @@ class Broker(SecuredBroker):
 
     def dump(self, *topics: str) -> str:
         """Return topics as JSON lines, as `kafkalite export` writes them."""
-        with Client(self.bootstrap) as client:
-            return "".join(f"{dump_line(line)}\n" for line in export(client, topics))
+        return dump_topics(self.bootstrap, topics)
 
     def load(self, fixture: str | Path, *, topic: str | None = None) -> None:
-        """Write the records of a fixture, and make its topics.
-
-        Args:
-            fixture: path of a file as `kafkalite export` writes it, or such lines themselves.
-            topic: of records that name none.
-
-        Raises:
-            FixtureError: a line is none; nothing was written.
-        """
-        is_text = isinstance(fixture, str) and (not fixture or "\n" in fixture or "{" in fixture)
-        text = str(fixture) if is_text else Path(fixture).read_text(encoding="utf-8")
-        with Client(self.bootstrap) as client:
-            import_lines(client, text.splitlines(), default_topic=topic)
+        """Write a fixture's records, and make its topics (`fixtures.transfer.load_fixture`)."""
+        load_fixture(self.bootstrap, fixture, topic=topic)
 
     # --- Waiting ---------------------------------------------------------------------------------
 
@@ -548,10 +535,7 @@ class Broker(SecuredBroker):
     ) -> Result | None:
         """Return what an async function returns that is run in the broker's thread.
 
-        Args:
-            function: to be run.
-            timeout_s: real time after which it is cancelled, whatever the broker's clock shows.
-            default: returned then.
+        After `timeout_s` of real time it is cancelled, and `default` returned.
 
         Raises:
             RuntimeError: as `call_in_broker`.
@@ -614,12 +598,3 @@ class Broker(SecuredBroker):
             )
             state = state or f"group {group!r} has no coordinator yet"
             raise TimeoutError(f"{missing} after {timeout:g} s: {state}")
-
-
-def setting_text(value: Any) -> str:
-    """Return a setting's text: true, false, numbers and lists as server.properties has them."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
-    return str(value)

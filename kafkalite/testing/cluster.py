@@ -19,11 +19,11 @@ from kafkalite.client import admin
 from kafkalite.client.cluster import Client
 from kafkalite.client.errors import ClientError
 from kafkalite.client.leadership import elect_leader, reassign
-from kafkalite.testing.broker import setting_text
 from kafkalite.testing.broker_process import START_TIMEOUT_S, BrokerProcess
 from kafkalite.testing.namespaces import Namespaces
 from kafkalite.testing.processes import ProcessError, unused_port, wait_until_true
 from kafkalite.testing.proxy import Links
+from kafkalite.testing.setting_text import setting_text
 from kafkalite.testing.zookeeper import ZooKeeper
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import KafkaError

@@ -12,8 +12,8 @@ import kafkalite
 from kafkalite.config import KafkaliteConfigError
 from kafkalite.network.listeners import BindError
 from kafkalite.testing import Broker
-from kafkalite.testing.broker import setting_text
 from kafkalite.testing.journal import find_api
+from kafkalite.testing.setting_text import setting_text
 from kafkalite.types import TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
