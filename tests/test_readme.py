@@ -47,6 +47,12 @@ def test_fixtures_of_pytest_do_what_it_shows(tmp_path):
 
 
 @pytest.mark.slow
+def test_faults_and_clock_do_what_it_shows():
+    (snippet,) = snippets("faults")
+    run([sys.executable, "-c", snippet.text], "nowhere")
+
+
+@pytest.mark.slow
 @pytest.mark.xdist_group("cluster")
 def test_cluster_does_what_it_shows():
     (snippet,) = snippets("cluster")
