@@ -236,7 +236,7 @@ def _producer_snapshot(data: bytes) -> Iterator[str]:
             f"currentTxnFirstOffset: {_optional(state.transaction_first_offset)} "
             f"lastTimestamp: {state.last_timestamp} "
         )
-        for batch in state.batches:
+        for batch in state.batches[-1:]:  # Kafka's tool knows of no earlier ones
             line += (
                 f"firstSequence: {batch.first_sequence} lastSequence: {batch.last_sequence} "
                 f"lastOffset: {batch.last_offset} "

@@ -278,7 +278,9 @@ class _Recovery:
     ) -> LogState:
         """Return the log's state; see `open_log`."""
         unsafe = [] if clean or not self.segments else self.segments.from_offset(recovery_point)
-        for segment in self.segments.closed:
+        # Compaction may leave nothing of a segment.
+        is_compacted = "compact" in self.config.cleanup_policy
+        for segment in () if is_compacted else self.segments.closed:
             if not segment.size and segment not in unsafe:
                 raise _damage(self.directory, segment.base_offset, "is empty, and the log goes on")
         for segment in self.segments:

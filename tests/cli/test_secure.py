@@ -15,7 +15,9 @@ from kafkalite.client.login import Credentials
 from kafkalite.settings.properties import parse_properties
 from kafkalite.wire.errors import KafkaError
 
-READY = re.compile(r"kafkalite ready: bootstrap=(\S+) secure=(\S+) profile=(\S+) data=(\S+)\n")
+READY = re.compile(
+    r"kafkalite ready: bootstrap=(\S+) secure=(\S+) profile=(\S+)(?: http=\S+)? data=(\S+)\n"
+)
 
 
 @pytest.fixture(scope="module")

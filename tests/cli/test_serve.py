@@ -61,10 +61,18 @@ def refusal(*arguments, cwd, environment=None, waiting=None):
     return line.removeprefix("kafkalite: ")
 
 
+@pytest.fixture
+def terminal():
+    """As started from a terminal, whatever these tests are run by."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.slow
 class TestLife:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-    def test_is_ready_when_it_says_so_and_stops_cleanly(self, number, tmp_path):
+    def test_is_ready_when_it_says_so_and_stops_cleanly(self, number, tmp_path, terminal):
         with started("serve", "--listen", "127.0.0.1:0", cwd=tmp_path) as process:
             assert process.profile == "dev"
             assert process.data == str(tmp_path / "kafkalite-data")

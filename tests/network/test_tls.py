@@ -91,9 +91,9 @@ def test_requests_in_one_record_are_all_answered(broker, tmp_path):
 
 
 def test_many_requests_at_once_are_all_answered(broker, tmp_path):
-    count = 5_000  # several turns, records and receives
+    count = 2_000  # several records and receives; the kernel takes them all
     with connect(broker, tmp_path=tmp_path) as sock:
-        threading.Thread(target=sock.sendall, args=[ASK * count]).start()
+        sock.sendall(ASK * count)  # not from a thread: a TLS socket is for one
         assert len({answer(sock) for _ in range(count)}) == 1
 
 

@@ -135,9 +135,12 @@ def test_a_failure_is_reported_with_what_the_broker_was_asked(run):
         """
         from kafkalite.client.cluster import Client
 
+        import time
+
         def test_one(kafka_broker):
             with Client(kafka_broker.bootstrap, client_id="earlier") as client:
                 client.fetch_metadata([])
+            time.sleep(0.01)  # the report goes by milliseconds
 
         def test_two(kafka_broker):
             with Client(kafka_broker.bootstrap, client_id="mine") as client:
