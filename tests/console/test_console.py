@@ -42,9 +42,11 @@ def broker():
                 "enable.auto.commit": False,
             }
         )
-        consumer.subscribe(["orders"])
-        assert len(consumer.consume(200, timeout=30)) == 200
-        consumer.commit(asynchronous=False)
+        read = [(0, 50), (1, 100), (2, 50)]
+        consumer.commit(
+            offsets=[confluent_kafka.TopicPartition("orders", *each) for each in read],
+            asynchronous=False,
+        )
         consumer.close()
         yield broker
 
