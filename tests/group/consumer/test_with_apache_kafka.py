@@ -588,7 +588,9 @@ def sides(brokers):
     made = [Side(broker) for broker in brokers[:2]]
     for side in made:
         side.prepare()
-    return made
+    yield made
+    for side in made:
+        side.client.close()
 
 
 @pytest.mark.parametrize("seed", range(SCRIPTS))
