@@ -6,9 +6,13 @@
     python3 tests/run.py tests -k fetch  what pytest is told
     python3 tests/run.py --venv          only prepare, and print where the environment is
 
+A test that fails beside others is run once more by itself, and named: clients have timeouts, and
+two of them on a busy machine can starve a third. What fails alone has failed.
+
 The environment lives in the user's cache folder and is made anew when pyproject.toml changes.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +24,9 @@ sys.path.insert(0, str(ROOT))
 from start import environment  # noqa: E402 - beside this folder, not on the path before
 
 SUITES = ["tests", "compat_tests", "spark_tests"]
+AGAIN_MAX = 10
+"""More failures than these are no matter of a busy machine, and are not tried again."""
+TESTS_FAILED = 1
 
 
 def main() -> int:
@@ -29,12 +36,27 @@ def main() -> int:
     if arguments == ["--venv"]:
         print(folder)
         return 0
-    if arguments in ([], ["--all"]):
-        chosen = [] if arguments else ["-m", "not long"]
-        arguments = [*SUITES, "-n", "2", "--dist", "loadgroup", *chosen]
     path = os.pathsep.join([str(folder / "bin"), os.environ.get("PATH", "")])
-    command = [folder / "bin" / "python", "-m", "pytest", *arguments]
-    return subprocess.call(command, cwd=ROOT, env={**os.environ, "PATH": path})
+
+    def pytest(*arguments: str) -> int:
+        command = [folder / "bin" / "python", "-m", "pytest", *arguments]
+        return subprocess.call(command, cwd=ROOT, env={**os.environ, "PATH": path})
+
+    if arguments not in ([], ["--all"]):
+        return pytest(*arguments)
+    chosen = [] if arguments else ["-m", "not long"]
+    code = pytest(*SUITES, "-n", "2", "--dist", "loadgroup", *chosen)
+    failed = _failed() if code == TESTS_FAILED else []
+    if 0 < len(failed) <= AGAIN_MAX:
+        print("\nFailed beside other tests, so run once more by itself:", *failed, sep="\n  ")
+        code = pytest(*SUITES, "--last-failed", *chosen)
+    return code
+
+
+def _failed() -> list[str]:
+    """The tests that failed in the last run."""
+    file = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    return sorted(json.loads(file.read_text())) if file.exists() else []
 
 
 if __name__ == "__main__":

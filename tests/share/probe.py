@@ -1,8 +1,10 @@
 """A member of a share group that speaks requests, to a broker of any make."""
 
 import socket
+import time
 from uuid import UUID
 
+from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
     AlterShareGroupOffsetsRequest,
@@ -74,6 +76,7 @@ from tests.raw_client import RawClient
 
 GROUP_RESOURCE = 32
 SET = 0
+PARTITION_IS_NEW = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
 class Address:
@@ -141,26 +144,23 @@ class Probe:
         assert not response.responses[0].error_code, response
 
     def produce(self, topic, count, *, partition=0, value=b"x"):
-        records = [Record(n, 1_700_000_000_000, None, value) for n in range(count)]
-        response = self.ask(
-            PRODUCE,
-            9,
-            ProduceRequest(
-                acks=-1,
-                timeout_ms=30_000,
-                topic_data=[
-                    TopicProduceData(
-                        name=topic,
-                        partition_data=[
-                            PartitionProduceData(
-                                index=partition, records=bytes(build_batch(records))
-                            )
-                        ],
-                    )
-                ],
-            ),
+        """Append records; a partition that its leader does not know yet is asked again."""
+        records = bytes(
+            build_batch([Record(n, 1_700_000_000_000, None, value) for n in range(count)])
         )
-        (answer,) = response.responses[0].partition_responses
+        data = PartitionProduceData(index=partition, records=records)
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=30_000,
+            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+        )
+        deadline = time.monotonic() + 60
+        while True:
+            response = self.ask(PRODUCE, 9, request)
+            (answer,) = response.responses[0].partition_responses
+            if answer.error_code not in PARTITION_IS_NEW or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
         assert not answer.error_code, response
 
     # --- A share coordinator's clients
