@@ -3,6 +3,7 @@
 #   docker build -t kafkalite .
 #   docker run --rm -p 9092:9092 kafkalite
 #
+# It also takes the place of apache/kafka and confluentinc/cp-kafka (docs/testing.md).
 # Settings are Kafka's, as variables: -e KAFKA_NUM_PARTITIONS=4 sets num.partitions, and
 # -e KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://myhost:9092 what clients are told to connect to.
 
@@ -22,19 +23,19 @@ ENTRYPOINT ["kafkalite", "pipeline"]
 CMD ["--help"]
 
 FROM package AS broker
+# Scripts where Apache's and Confluent's images have theirs: Testcontainers and compose files made
+# for these start this image as well.
+COPY integrations/image/ /
 RUN pip install --no-cache-dir . \
     && useradd --create-home --uid 1000 kafkalite \
-    && install -d -o kafkalite /var/lib/kafkalite
+    && install -d -o kafkalite /var/lib/kafkalite /var/lib/kafka/data \
+    && chown -R kafkalite /etc/confluent/docker /etc/kafka/docker
 USER kafkalite
 WORKDIR /var/lib/kafkalite
 VOLUME /var/lib/kafkalite
 EXPOSE 9092
-# Clients on the host connect to localhost; the address of the container they could not reach.
-ENV KAFKA_LISTENERS=PLAINTEXT://0.0.0.0:9092 \
-    KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:9092 \
-    KAFKA_LOG_DIRS=/var/lib/kafkalite/data
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=10s --start-period=10s --retries=6 \
     CMD ["kafkalite", "health", "-b", "localhost:9092", "--timeout", "5"]
-ENTRYPOINT ["kafkalite"]
+ENTRYPOINT ["docker-entrypoint"]
 CMD ["serve"]

@@ -21,7 +21,6 @@ from tests.compose import (
     compose,
     dockerfile,
     last_of,
-    variables_of,
 )
 
 FILE = compose()
@@ -57,12 +56,6 @@ def test_only_spark_is_optional():
     assert [name for name, one in SERVICES.items() if "profiles" in one] == ["spark"]
 
 
-def test_variables_of_the_image_are_settings():
-    variables = variables_of(dockerfile("broker"))
-    assert variables["KAFKA_LOG_DIRS"].startswith(last_of(dockerfile("broker"), "VOLUME") + "/")
-    assert all(setting in BROKER_SETTINGS for setting in settings_of_environment(variables))
-
-
 def test_published_ports_are_of_one_broker_each():
     published = [port for one in SERVICES.values() for port in one.get("ports", [])]
     assert published == ["9092:19092", "9093:19092", "9094:19092"]
@@ -81,7 +74,7 @@ def test_images_are_stages_of_the_dockerfile_and_run_commands_that_exist():
         assert build["context"] == "."
         image = dockerfile(build["target"])
         words = [*last_of(image, "ENTRYPOINT"), *SERVICES[name]["command"]]
-        assert words[0] == "kafkalite"
+        assert words[0] in ("kafkalite", "docker-entrypoint")
         assert words[1] in COMMANDS
         assert last_of(image, "USER") == "kafkalite"
     for line in COMPOSE_FILE.read_text().splitlines():
@@ -91,7 +84,7 @@ def test_images_are_stages_of_the_dockerfile_and_run_commands_that_exist():
 
 def test_image_by_itself_is_a_broker_whose_health_is_looked_at():
     image = dockerfile("broker")
-    assert last_of(image, "ENTRYPOINT") == ["kafkalite"]
+    assert last_of(image, "ENTRYPOINT") == ["docker-entrypoint"]
     assert last_of(image, "CMD") == ["serve"]
     assert '"kafkalite", "health"' in last_of(image, "HEALTHCHECK")
 
@@ -140,46 +133,6 @@ def test_spark_service_runs_its_command(tmp_path):
     assert said.startswith("Usage: kafkalite pipeline ")
     for job in ("archive", "replay", "audit"):
         assert f"\n  {job} " in said
-
-
-@pytest.mark.slow
-class TestImageByItself:
-    def started(self, tmp_path, **variables):
-        """A broker of the image alone, with what `docker run -e` adds to its environment."""
-        service = {"build": {"target": "broker"}, "environment": variables}
-        container = Container("alone", service, Network({"alone": service}, {}), tmp_path / "run")
-        container.volumes["/var/lib/kafkalite"] = tmp_path
-        container.start()
-        return container
-
-    def told(self, container, port):
-        """The address that a client at the container's port is told."""
-        address = f"127.0.0.1:{container.network.port('alone', port)}"
-        said = container.child
-        assert wait_until_true(lambda: "kafkalite ready" in said.output(), 20), said.output()
-        with Client(address, timeout_ms=10_000) as client:
-            (broker,) = client.fetch_metadata([]).brokers
-        return f"{broker.host}:{broker.port}"
-
-    def test_clients_on_the_host_are_told_localhost(self, tmp_path):
-        container = self.started(tmp_path)
-        try:
-            assert self.told(container, 9092) == "localhost:9092"
-            assert (tmp_path / "data" / "meta.properties").exists()
-        finally:
-            container.child.kill()
-
-    def test_variables_of_docker_run_win(self, tmp_path):
-        container = self.started(
-            tmp_path,
-            KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://kafka.example:19092",
-            KAFKA_LOG_DIRS="/var/lib/kafkalite/other",
-        )
-        try:
-            assert self.told(container, 9092) == "kafka.example:19092"
-            assert (tmp_path / "other" / "meta.properties").exists()
-        finally:
-            container.child.kill()
 
 
 @pytest.mark.slow

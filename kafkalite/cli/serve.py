@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 import trio
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from kafkalite.security.development import SecureFolder
 
 logger = logging.getLogger("kafkalite.cli")
+
+KAFKA_LOG_LINES: Final = """\
+[BrokerLifecycleManager id={id}] Transitioning from RECOVERY to RUNNING.
+[KafkaRaftServer nodeId={id}] Kafka Server started
+[KafkaServer id={id}] started"""
+"""One line of each kind that Testcontainers' modules wait for: with KRaft, and with ZooKeeper."""
 
 
 @click.command(
@@ -96,6 +102,16 @@ logger = logging.getLogger("kafkalite.cli")
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Fault rules from the start: a JSON list of what `kafkalite faults add` takes.",
 )
+@click.option(
+    "--until-stdin-ends",
+    is_flag=True,
+    help="Stop when standard input ends, so also when the program that started the broker is gone.",
+)
+@click.option(
+    "--kafka-log-lines",
+    is_flag=True,
+    help="Also print the lines by which Apache Kafka tells that it runs: test kits wait for them.",
+)
 @click.option("--force", is_flag=True, help="Let --profile test use a data directory that exists.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; -vv logs everything.")
 def serve(
@@ -110,6 +126,8 @@ def serve(
     log_format: str,
     schema_registry: bool,
     faults: Path | None,
+    until_stdin_ends: bool,
+    kafka_log_lines: bool,
     force: bool,
     verbose: int,
 ) -> None:
@@ -142,25 +160,35 @@ def serve(
             )
         for warning in config.warnings:
             logger.warning("%s", warning)
-        _run(config, folder, faults)
+        wishes = _Wishes(folder, faults, until_stdin_ends, kafka_log_lines)
+        _run(config, wishes)
     except BaseExceptionGroup as group:
         _raise_plainly(group)
     except (KafkaliteConfigError, SettingError) as error:
         raise click.ClickException(str(error)) from None
 
 
-def _run(config: BrokerConfig, folder: "SecureFolder | None", faults: Path | None) -> None:
+class _Wishes(NamedTuple):
+    """What the options say beside settings."""
+
+    folder: "SecureFolder | None"
+    faults: Path | None
+    until_stdin_ends: bool
+    kafka_log_lines: bool
+
+
+def _run(config: BrokerConfig, wishes: _Wishes) -> None:
     """Run a broker; where tests may turn it, by a clock and with a disk that they can turn."""
     if not config.bool("kafkalite.control"):
-        if faults is not None:
+        if wishes.faults is not None:
             raise click.ClickException("--faults needs kafkalite.control=true")
-        trio.run(_serve, Broker(config), config, folder, faults)
+        trio.run(_serve, Broker(config), config, wishes)
         return
     from kafkalite.faults.disk import FaultyDisk
 
     clock, disk = AdjustableClock(), FaultyDisk(syncs=config.bool("kafkalite.metadata.flush"))
     broker = Broker(config, clock=clock, disk=disk)
-    trio.run(_serve, broker, config, folder, faults, clock=TrioClock(clock))
+    trio.run(_serve, broker, config, wishes, clock=TrioClock(clock))
 
 
 def _load_faults(broker: Broker, path: Path) -> int:
@@ -172,16 +200,19 @@ def _load_faults(broker: Broker, path: Path) -> int:
         raise KafkaliteConfigError(f"{path}: {error}") from None
 
 
-async def _serve(
-    broker: Broker, config: BrokerConfig, folder: "SecureFolder | None", faults: Path | None
-) -> None:
+async def _serve(broker: Broker, config: BrokerConfig, wishes: _Wishes) -> None:
     with trio.open_signal_receiver(*_ends()) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, nursery.cancel_scope)
+            if wishes.until_stdin_ends:
+                nursery.start_soon(_stop_at_end_of_stdin, nursery.cancel_scope)
             await nursery.start(broker.run)
-            secure = "" if folder is None else await _let_users_in(broker, folder)
+            secure = "" if wishes.folder is None else await _let_users_in(broker, wishes.folder)
+            faults = wishes.faults
             more = "" if faults is None else f" faults={_load_faults(broker, faults)}"
             print(_ready_line(broker, config, secure) + more, flush=True)
+            if wishes.kafka_log_lines:
+                print(KAFKA_LOG_LINES.format(id=config.node_id), flush=True)
 
 
 def _ends() -> list[int]:
@@ -210,6 +241,13 @@ async def _stop_on_signal(signals: AsyncIterator[int], broker: trio.CancelScope)
         # A second Ctrl-C ends the process at once.
         signal.signal(number, signal.SIG_DFL)
         broker.cancel()
+
+
+async def _stop_at_end_of_stdin(broker: trio.CancelScope) -> None:
+    """Read what comes and throw it away until there is no more."""
+    while await trio.to_thread.run_sync(os.read, 0, 4_096, abandon_on_cancel=True):
+        pass
+    broker.cancel()
 
 
 def _overrides(

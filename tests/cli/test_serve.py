@@ -325,3 +325,28 @@ def test_bug_beside_a_refusal_is_told_with_all_that_is_known():
 def test_address_becomes_a_listener(listen, listeners):
     options = {"data_dir": None, "profile": None, "settings": {}}
     assert _overrides(listen=listen, **options) == {"listeners": listeners}
+
+
+@pytest.mark.slow
+def test_broker_stops_when_its_standard_input_ends(tmp_path):
+    command = [sys.executable, "-m", "kafkalite", "serve", "--profile", "test"]
+    process = subprocess.Popen(
+        [*command, "--until-stdin-ends", "--kafka-log-lines"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert READY.fullmatch(process.stdout.readline())
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert lines[1] == "[KafkaRaftServer nodeId=1] Kafka Server started\n"
+        process.stdin.write("what comes is not looked at\n")
+        process.stdin.flush()
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
