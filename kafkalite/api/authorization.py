@@ -11,14 +11,32 @@ The operations and errors are those of Kafka's KafkaApis and ControllerApis (rul
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.api.authorized_operations import NOT_REQUESTED
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.group_authorization import EACH_GROUP, GROUP_GATES, GROUP_WAYS
+from kafkalite.api.handler import Handler
+from kafkalite.api.needs import (
+    CLUSTER,
+    GROUP,
+    TOPIC,
+    TRANSACTION,
+    Each,
+    EachResource,
+    Need,
+    admit_each,
+    admitted,
+    denied,
+    group_id_of,
+    itself,
+    then,
+    topic_field,
+    topic_name,
+    transactional_id_of,
+)
 from kafkalite.api.visibility import cluster_operations, may, operations, strip
-from kafkalite.security.acls import CLUSTER_NAME, Operation, ResourceType
+from kafkalite.security.acls import Operation
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -26,95 +44,8 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
 
-TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
-TRANSACTION: Final = ResourceType.TRANSACTIONAL_ID
 READ, WRITE, CREATE, DELETE = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE
 ALTER, DESCRIBE = Operation.ALTER, Operation.DESCRIBE
-
-DENIED_AS: Final = {
-    TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    TRANSACTION: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-}
-
-
-@dataclass(slots=True, frozen=True)
-class Need:
-    """What a request as a whole needs.
-
-    Attributes:
-        operation, kind: to be allowed.
-        name: of what the request is about; None is the cluster.
-        or_else: another operation of the same that will do.
-    """
-
-    operation: Operation
-    kind: ResourceType = CLUSTER
-    name: Callable[[Any], str | None] | None = None
-    or_else: Operation | None = None
-
-    def check(self, request: Any, context: "RequestContext") -> None:
-        """Raise KafkaError where it is not allowed."""
-        name = CLUSTER_NAME if self.name is None else self.name(request)
-        if name is None:
-            return
-        if self.or_else is not None and may(context, self.or_else, self.kind, name, quiet=True):
-            return
-        if not may(context, self.operation, self.kind, name):
-            raise denied(self.kind)
-
-
-@dataclass(slots=True, frozen=True)
-class Each:
-    """What each of several things needs that a request names.
-
-    Attributes:
-        items: attribute of the request that has them.
-        answers: attribute of the response.
-        operation, kind: to be allowed.
-        name: of one of them; None if there is none of it, which the handler tells then.
-        unless: an operation on the cluster that allows all.
-    """
-
-    items: str
-    answers: str
-    operation: Operation
-    kind: ResourceType
-    name: "Callable[[Any, RequestContext], str | None]"
-    unless: Operation | None = None
-
-    def refused(self, request: Any, context: "RequestContext") -> dict[ErrorCode, list[Any]]:
-        """Return the things that are denied, by the code to answer."""
-        found = getattr(request, self.items)
-        if not found:
-            return {}
-        if self.unless is not None and may(context, self.unless, CLUSTER, quiet=True):
-            return {}
-        refused: dict[ErrorCode, list[Any]] = {}
-        for one in found:
-            name = self.name(one, context)
-            if name is not None and not may(context, self.operation, self.kind, name):
-                refused.setdefault(DENIED_AS[self.kind], []).append(one)
-        return refused
-
-
-@dataclass(slots=True, frozen=True)
-class EachResource(Each):
-    """The same for settings, which belong to resources of several kinds."""
-
-    def refused(self, request: Any, context: "RequestContext") -> dict[ErrorCode, list[Any]]:
-        """Return the resources that are denied, by the code to answer."""
-        refused: dict[ErrorCode, list[Any]] = {}
-        for one in getattr(request, self.items):
-            kind, name = CLUSTER, CLUSTER_NAME
-            if one.resource_type == 2:
-                kind, name = TOPIC, one.resource_name
-            elif one.resource_type == 32:
-                kind, name = GROUP, one.resource_name
-            if not may(context, self.operation, kind, name):
-                refused.setdefault(DENIED_AS[kind], []).append(one)
-        return refused
 
 
 def admit(handler: Handler, request: Any, context: "RequestContext") -> Any:
@@ -124,6 +55,9 @@ def admit(handler: Handler, request: Any, context: "RequestContext") -> Any:
         KafkaError: all of it is denied.
     """
     key = handler.api.key
+    gate = GROUP_GATES.get(key)
+    if gate is not None:
+        gate(context)
     for need in NEEDS.get(key, ()):
         need.check(request, context)
     special = SPECIAL.get(key)
@@ -132,115 +66,10 @@ def admit(handler: Handler, request: Any, context: "RequestContext") -> Any:
     each = EACH.get(key)
     if each is None or not getattr(request, each.items):
         return then(handler.admit(request, context), partial(strip, key, request, context))
-    return _admit_each(each, handler, request, context)
+    return admit_each(each, handler, request, context)
 
 
-def denied(kind: ResourceType) -> KafkaError:
-    """Return the refusal of what concerns a kind of resource."""
-    return KafkaError(DENIED_AS[kind])
-
-
-def then(result: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a response after a change, now or when it is there."""
-    if not isinstance(result, Pending):
-        return change(result)
-
-    async def wait() -> Any:
-        return change(await result.wait())
-
-    return Pending(wait)
-
-
-def _admit_each(each: Each, handler: Handler, request: Any, context: "RequestContext") -> Any:
-    refused = each.refused(request, context)
-    key = handler.api.key
-    if not refused:
-        return then(handler.admit(request, context), partial(strip, key, request, context))
-    version = context.api_version
-
-    def refusals() -> list[Any]:
-        now, context.api_version = context.api_version, version
-        answers: list[Any] = []
-        for code, items in refused.items():
-            part = copy.copy(request)
-            setattr(part, each.items, items)
-            answers += getattr(handler.refuse(part, KafkaError(code), context), each.answers)
-        context.api_version = now
-        return answers
-
-    gone = {id(one) for items in refused.values() for one in items}
-    rest = [one for one in getattr(request, each.items) if id(one) not in gone]
-    if not rest and key not in ANSWERS_NONE:
-        response = handler.refuse(request, KafkaError(next(iter(refused))), context)
-        setattr(response, each.answers, refusals())
-        return response
-    allowed = copy.copy(request)
-    setattr(allowed, each.items, rest)
-
-    def add(response: Any) -> Any:
-        strip(key, request, context, response)
-        getattr(response, each.answers).extend(refusals())
-        return response
-
-    return then(_admitted(handler, allowed, context), add)
-
-
-def _admitted(handler: Handler, request: Any, context: "RequestContext") -> Any:
-    """Return the handler's response, or its refusal, of a part of a request."""
-    try:
-        result = handler.admit(request, context)
-    except KafkaError as error:
-        return handler.refuse(request, error, context)
-    if not isinstance(result, Pending):
-        return result
-
-    async def wait() -> Any:
-        try:
-            return await result.wait()
-        except KafkaError as error:
-            if error.code is ErrorCode.NOT_CONTROLLER:
-                raise
-            return handler.refuse(request, error, context)
-
-    return Pending(wait)
-
-
-# --- What is in a request ------------------------------------------------------------------------
-
-
-def _itself(item: Any, context: "RequestContext") -> str:
-    del context
-    name: str = item
-    return name
-
-
-def _named(item: Any, context: "RequestContext") -> str | None:
-    """Return the name of a topic that is given by name or by ID, None if there is no such ID."""
-    name: str | None = getattr(item, "name", None)
-    topic_id = getattr(item, "topic_id", ZERO_UUID)
-    if topic_id == ZERO_UUID:
-        return name or ""
-    topic = context.services.metadata.image.topic_by_id(topic_id)
-    return None if topic is None else topic.name
-
-
-def _topic(item: Any, context: "RequestContext") -> str:
-    del context
-    name: str = item.topic
-    return name
-
-
-def _group(request: Any) -> str:
-    name: str = request.group_id
-    return name
-
-
-def _transaction(request: Any) -> str | None:
-    name: str | None = request.transactional_id
-    return name
-
-
-READS_GROUP: Final = (Need(READ, GROUP, _group),)
+READS_GROUP: Final = (Need(READ, GROUP, group_id_of),)
 ALTERS: Final = (Need(ALTER),)
 DESCRIBES: Final = (Need(DESCRIBE),)
 ACTS: Final = (Need(Operation.CLUSTER_ACTION),)
@@ -256,17 +85,17 @@ NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
     ApiKey.SHARE_FETCH: READS_GROUP,
     ApiKey.SHARE_ACKNOWLEDGE: READS_GROUP,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: READS_GROUP,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (Need(DELETE, GROUP, _group),),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (Need(DELETE, GROUP, group_id_of),),
     ApiKey.OFFSET_COMMIT: READS_GROUP,
-    ApiKey.OFFSET_DELETE: (Need(DELETE, GROUP, _group),),
-    ApiKey.END_TXN: (Need(WRITE, TRANSACTION, _transaction),),
+    ApiKey.OFFSET_DELETE: (Need(DELETE, GROUP, group_id_of),),
+    ApiKey.END_TXN: (Need(WRITE, TRANSACTION, transactional_id_of),),
     ApiKey.ADD_OFFSETS_TO_TXN: (
-        Need(WRITE, TRANSACTION, _transaction),
-        Need(READ, GROUP, _group),
+        Need(WRITE, TRANSACTION, transactional_id_of),
+        Need(READ, GROUP, group_id_of),
     ),
     ApiKey.TXN_OFFSET_COMMIT: (
-        Need(WRITE, TRANSACTION, _transaction),
-        Need(READ, GROUP, _group),
+        Need(WRITE, TRANSACTION, transactional_id_of),
+        Need(READ, GROUP, group_id_of),
     ),
     ApiKey.WRITE_TXN_MARKERS: (Need(Operation.CLUSTER_ACTION, or_else=ALTER),),
     ApiKey.LIST_CONFIG_RESOURCES: (Need(Operation.DESCRIBE_CONFIGS),),
@@ -301,43 +130,34 @@ NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
 asks itself."""
 
 EACH: Final[dict[ApiKey, Each]] = {
-    ApiKey.LIST_OFFSETS: Each("topics", "topics", DESCRIBE, TOPIC, _named),
-    ApiKey.OFFSET_COMMIT: Each("topics", "topics", READ, TOPIC, _named),
-    ApiKey.TXN_OFFSET_COMMIT: Each("topics", "topics", READ, TOPIC, _named),
-    ApiKey.DESCRIBE_GROUPS: Each("groups", "groups", DESCRIBE, GROUP, _itself),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: Each("group_ids", "groups", DESCRIBE, GROUP, _itself),
-    ApiKey.SHARE_GROUP_DESCRIBE: Each("group_ids", "groups", DESCRIBE, GROUP, _itself),
-    ApiKey.STREAMS_GROUP_DESCRIBE: Each("group_ids", "groups", DESCRIBE, GROUP, _itself),
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Each(
-        "groups", "groups", DESCRIBE, GROUP, lambda group, _: group.group_id
-    ),
-    ApiKey.DELETE_GROUPS: Each("groups_names", "results", DELETE, GROUP, _itself),
-    ApiKey.CREATE_TOPICS: Each("topics", "topics", CREATE, TOPIC, _named, unless=CREATE),
-    ApiKey.CREATE_PARTITIONS: Each("topics", "results", ALTER, TOPIC, _named),
-    ApiKey.DELETE_RECORDS: Each("topics", "topics", DELETE, TOPIC, _named),
-    ApiKey.DESCRIBE_PRODUCERS: Each("topics", "topics", READ, TOPIC, _named),
+    **EACH_GROUP,
+    ApiKey.LIST_OFFSETS: Each("topics", "topics", DESCRIBE, TOPIC, topic_name),
+    ApiKey.OFFSET_COMMIT: Each("topics", "topics", READ, TOPIC, topic_name),
+    ApiKey.TXN_OFFSET_COMMIT: Each("topics", "topics", READ, TOPIC, topic_name),
+    ApiKey.DESCRIBE_GROUPS: Each("groups", "groups", DESCRIBE, GROUP, itself),
+    ApiKey.DELETE_GROUPS: Each("groups_names", "results", DELETE, GROUP, itself),
+    ApiKey.CREATE_TOPICS: Each("topics", "topics", CREATE, TOPIC, topic_name, unless=CREATE),
+    ApiKey.CREATE_PARTITIONS: Each("topics", "results", ALTER, TOPIC, topic_name),
+    ApiKey.DELETE_RECORDS: Each("topics", "topics", DELETE, TOPIC, topic_name),
+    ApiKey.DESCRIBE_PRODUCERS: Each("topics", "topics", READ, TOPIC, topic_name),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Each(
-        "topics", "topics", DESCRIBE, TOPIC, _topic, unless=Operation.CLUSTER_ACTION
+        "topics", "topics", DESCRIBE, TOPIC, topic_field, unless=Operation.CLUSTER_ACTION
     ),
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Each("topics", "topics", DESCRIBE, TOPIC, _named),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Each("topics", "topics", DESCRIBE, TOPIC, topic_name),
     ApiKey.DESCRIBE_TRANSACTIONS: Each(
-        "transactional_ids", "transaction_states", DESCRIBE, TRANSACTION, _itself
+        "transactional_ids", "transaction_states", DESCRIBE, TRANSACTION, itself
     ),
     ApiKey.DESCRIBE_CONFIGS: EachResource(
-        "resources", "results", Operation.DESCRIBE_CONFIGS, TOPIC, _named
+        "resources", "results", Operation.DESCRIBE_CONFIGS, TOPIC, topic_name
     ),
     ApiKey.ALTER_CONFIGS: EachResource(
-        "resources", "responses", Operation.ALTER_CONFIGS, TOPIC, _named
+        "resources", "responses", Operation.ALTER_CONFIGS, TOPIC, topic_name
     ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: EachResource(
-        "resources", "responses", Operation.ALTER_CONFIGS, TOPIC, _named
+        "resources", "responses", Operation.ALTER_CONFIGS, TOPIC, topic_name
     ),
 }
 """Of things that a request names, besides."""
-
-ANSWERS_NONE: Final = frozenset({ApiKey.METADATA})
-"""What has more to tell than what was denied."""
-
 
 # --- What has ways of its own --------------------------------------------------------------------
 
@@ -351,7 +171,7 @@ def _metadata(handler: Handler, request: Any, context: "RequestContext") -> Any:
     allowed: list[Any] = []
     may_create: bool | None = None
     for topic in request.topics:
-        name = _named(topic, context)
+        name = topic_name(topic, context)
         if name is not None and not may(context, DESCRIBE, TOPIC, name):
             refused.append(topic)
             continue
@@ -382,7 +202,7 @@ def _metadata(handler: Handler, request: Any, context: "RequestContext") -> Any:
         response.topics.extend(answers)
         return response
 
-    return then(_admitted(handler, rest, context), add)
+    return then(admitted(handler, rest, context), add)
 
 
 def _strip_metadata(context: "RequestContext", response: Any, *, all_: bool) -> Any:
@@ -411,8 +231,8 @@ def _find_coordinator(handler: Handler, request: Any, context: "RequestContext")
         if not may(context, DESCRIBE, kind, request.key):
             raise denied(kind)
         return handler.admit(request, context)
-    each = Each("coordinator_keys", "coordinators", DESCRIBE, kind, _itself)
-    return _admit_each(each, handler, request, context)
+    each = Each("coordinator_keys", "coordinators", DESCRIBE, kind, itself)
+    return admit_each(each, handler, request, context)
 
 
 def _offset_fetch(handler: Handler, request: Any, context: "RequestContext") -> Any:
@@ -436,14 +256,14 @@ def _offset_fetch(handler: Handler, request: Any, context: "RequestContext") -> 
         return response
 
     each = Each("groups", "groups", DESCRIBE, GROUP, lambda group, _: group.group_id)
-    return then(_admit_each(each, handler, request, context), strip)
+    return then(admit_each(each, handler, request, context), strip)
 
 
 def _seen(topics: list[Any], context: "RequestContext", *, is_named: bool) -> list[Any]:
     """Return committed offsets of topics that may be seen; of others the denial, if named."""
     seen = []
     for topic in topics:
-        name = _named(topic, context)
+        name = topic_name(topic, context)
         if name is None or may(context, DESCRIBE, TOPIC, name, quiet=not is_named):
             seen.append(topic)
         elif is_named:
@@ -490,9 +310,9 @@ def _offset_delete(handler: Handler, request: Any, context: "RequestContext") ->
 
 def _delete_topics(handler: Handler, request: Any, context: "RequestContext") -> Any:
     items = "topics" if request.topics else "topic_names"
-    name = _named if request.topics else _itself
+    name = topic_name if request.topics else itself
     each = Each(items, "responses", DELETE, TOPIC, name, unless=DELETE)
-    return _admit_each(each, handler, request, context)
+    return admit_each(each, handler, request, context)
 
 
 def _init_producer_id(handler: Handler, request: Any, context: "RequestContext") -> Any:
@@ -536,6 +356,7 @@ def _add_partitions(handler: Handler, request: Any, context: "RequestContext") -
 FIRST_ADD_BY_BROKERS: Final = 4
 
 SPECIAL: Final[dict[ApiKey, Callable[[Handler, Any, "RequestContext"], Any]]] = {
+    **GROUP_WAYS,
     ApiKey.METADATA: _metadata,
     ApiKey.FIND_COORDINATOR: _find_coordinator,
     ApiKey.OFFSET_FETCH: _offset_fetch,

@@ -22,6 +22,9 @@ audit = logging.getLogger("kafka.authorizer.logger")
 REMEMBERED_MAX: Final = 100_000
 """Decisions that are kept until rules change."""
 
+Question = tuple[str, str, Operation, ResourceType, str]
+"""Principal, host, operation, kind and name of a resource."""
+
 
 class Authorizer:
     """The rules of the moment, and decisions that were made by them.
@@ -36,7 +39,7 @@ class Authorizer:
             name.strip() for name in config.str("super.users").split(";") if name.strip()
         )
         self._allows_unruled = config.bool("allow.everyone.if.no.acl.found")
-        self._known: dict[tuple[str, str, int, int, str], bool] = {}
+        self._known: dict[Question, bool] = {}
         self._patterns = image.acls
         self.rules = self._of(image)
 
@@ -66,7 +69,15 @@ class Authorizer:
             name: of that.
             quiet: a denial is not noted: something else will do.
         """
-        key = (context.principal, context.peer_address[0], operation, kind, name)
+        host = context.peer_address[0]
+        return self._decide((context.principal, host, operation, kind, name), quiet=quiet)
+
+    def may_see(self, principal: str, host: str, topic: str) -> bool:
+        """Say whether a principal may know of a topic; a denial is not noted."""
+        key = (principal, host, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+        return self._decide(key, quiet=True)
+
+    def _decide(self, key: Question, *, quiet: bool) -> bool:
         known = self._known.get(key)
         if known is None:
             known = self.rules.decide(*key).is_allowed
@@ -86,7 +97,7 @@ class Authorizer:
     def _of(self, image: "Image") -> Rules:
         return Rules(image.acls, super_users=self._super_users, allows_unruled=self._allows_unruled)
 
-    def _note(self, level: int, what: str, key: tuple[str, str, int, int, str]) -> None:
+    def _note(self, level: int, what: str, key: Question) -> None:
         principal, host, operation, kind, name = key
         audit.log(
             level,

@@ -114,10 +114,6 @@ def acknowledge(
                 ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic {place.topic_id}"
             )
             continue
-        authorizer = context.services.authorizer
-        if authorizer is not None and not authorizer.may_read(context, topic.name):
-            found.errors[place] = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            continue
         acknowledgements = [
             Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types)
             for each in entries
@@ -127,7 +123,10 @@ def acknowledge(
         except KafkaError as error:
             found.errors[place] = error
             continue
-        if not 0 <= place.partition < len(topic.partitions):
+        authorizer = context.services.authorizer
+        if authorizer is not None and not authorizer.may_read(context, topic.name):
+            found.errors[place] = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif not 0 <= place.partition < len(topic.partitions):
             found.errors[place] = KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic.name}-{place.partition}"
             )

@@ -5,9 +5,10 @@ ShareGroupHeartbeat 1, ShareGroupDescribe 1 (KIP-932).
 
 from typing import TYPE_CHECKING, Any
 
+from kafkalite.api.authorized_operations import ON_GROUP
 from kafkalite.api.coordinated import ask_each, ask_group, check_size, client_code, respond
 from kafkalite.api.handler import Handler
-from kafkalite.api.share_acknowledge import check_enabled
+from kafkalite.api.share_acknowledge import check_enabled, check_member
 from kafkalite.group.share.group import LEAVE_EPOCH
 from kafkalite.group.share.heartbeat import JOIN_EPOCH, ShareHeartbeat
 from kafkalite.group.share.part import DescribeShareGroup
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 def heartbeat(request: ShareGroupHeartbeatRequest, context: "RequestContext") -> Any:
     """Join a group, stay in it, or leave."""
     check_enabled(context)
+    check_member(request.group_id, request.member_id)
     _check(request)
     event = ShareHeartbeat(request, context.client_id, f"/{context.peer_address[0]}")
     return respond(ask_group(request.group_id, event, context))
@@ -72,11 +74,15 @@ def refuse_heartbeat(
 def describe(request: ShareGroupDescribeRequest, context: "RequestContext") -> Any:
     """Describe each group."""
     check_enabled(context)
+
+    def convert(groups: list[DescribedGroup]) -> ShareGroupDescribeResponse:
+        for group in groups:
+            if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
+                group.authorized_operations = ON_GROUP
+        return ShareGroupDescribeResponse(groups=groups)
+
     return ask_each(
-        request.group_ids,
-        lambda group_id: _describe(group_id, context),
-        _not_described,
-        lambda groups: ShareGroupDescribeResponse(groups=groups),
+        request.group_ids, lambda group_id: _describe(group_id, context), _not_described, convert
     )
 
 

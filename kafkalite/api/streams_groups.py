@@ -21,6 +21,7 @@ from kafkalite.group.streams.topology import invalid_topology
 from kafkalite.meta.events import CreateTopic
 from kafkalite.meta.features import STREAMS_VERSION
 from kafkalite.meta.names import refusal_of_name
+from kafkalite.security.acls import Operation, ResourceType
 from kafkalite.types import INTERNAL_TOPICS
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.streams_group_describe import (
@@ -48,8 +49,8 @@ SHOWN_FAILURES_MAX = 3
 
 def heartbeat(request: StreamsGroupHeartbeatRequest, context: RequestContext) -> Any:
     """Let a member join, go on or leave; internal topics that lack are made behind its back."""
-    _check_enabled(context)
-    _check_topic_names(request)
+    check_enabled(context)
+    check_topic_names(request)
     check_heartbeat(request)
     event = StreamsHeartbeat(
         request=request,
@@ -72,7 +73,7 @@ def refuse_heartbeat(
 
 def describe(request: StreamsGroupDescribeRequest, context: RequestContext) -> Any:
     """Describe each group; one that is coordinated elsewhere has an error of its own."""
-    _check_enabled(context)
+    check_enabled(context)
 
     def convert(groups: list[DescribedGroup]) -> StreamsGroupDescribeResponse:
         for group in groups:
@@ -98,7 +99,7 @@ def refuse_describe(
     )
 
 
-def _check_enabled(context: RequestContext) -> None:
+def check_enabled(context: RequestContext) -> None:
     """Refuse what is switched off (rule 460)."""
     config, image = context.services.config, context.services.metadata.image
     if not image.feature_level(STREAMS_VERSION):
@@ -110,20 +111,9 @@ def _check_enabled(context: RequestContext) -> None:
         )
 
 
-def _check_topic_names(request: StreamsGroupHeartbeatRequest) -> None:
+def check_topic_names(request: StreamsGroupHeartbeatRequest) -> None:
     """Refuse a topology with topics that no application may have (rule 460)."""
-    if request.topology is None:
-        return
-    names = dict.fromkeys(
-        name
-        for each in request.topology.subtopologies
-        for name in (
-            *each.source_topics,
-            *each.repartition_sink_topics,
-            *(info.name for info in each.repartition_source_topics),
-            *(info.name for info in each.state_changelog_topics),
-        )
-    )
+    names = topics_of(request.topology)
     prohibited = [name for name in names if name in INTERNAL_TOPICS]
     if prohibited:
         raise invalid_topology(
@@ -135,12 +125,30 @@ def _check_topic_names(request: StreamsGroupHeartbeatRequest) -> None:
         raise invalid_topology(f"Topic names {','.join(invalid)} are not valid topic names.")
 
 
+def topics_of(topology: Any) -> "dict[str, None]":
+    """Return all topics of a topology, as a request or a description has it, in its order."""
+    return dict.fromkeys(
+        name
+        for each in (() if topology is None else topology.subtopologies or ())
+        for name in (
+            *each.source_topics,
+            *each.repartition_sink_topics,
+            *(info.name for info in each.repartition_source_topics),
+            *(info.name for info in each.state_changelog_topics),
+        )
+    )
+
+
 def _finish(
     group_id: str, context: RequestContext, answer: HeartbeatAnswer
 ) -> StreamsGroupHeartbeatResponse:
     """Have topics created that lack, and say of which that failed before (rule 479)."""
     response = answer.response
     if not answer.missing_topics:
+        return response
+    refused = _may_not_create(answer.missing_topics, context)
+    if refused:
+        _say_missing(response, f"Unauthorized to CREATE on topics {', '.join(refused)}.")
         return response
     topics = context.services.background_topics
     interval_ms = context.services.group_configs(group_id).streams_heartbeat_interval_ms
@@ -149,10 +157,27 @@ def _finish(
         remember_ms=2 * interval_ms,
     )
     failures = topics.failures(answer.missing_topics)
-    for status in response.status or ():
-        if failures and status.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
-            status.status_detail += f"; Creation failed: {_shown(failures.items())}."
+    if failures:
+        _say_missing(response, f"Creation failed: {_shown(failures.items())}.")
     return response
+
+
+def _may_not_create(names: "Iterable[str]", context: RequestContext) -> list[str]:
+    """Return the internal topics that a client may not have created (rule 344)."""
+    authorizer = context.services.authorizer
+    create = Operation.CREATE
+    if authorizer is None or authorizer.allows(context, create, ResourceType.CLUSTER, quiet=True):
+        return []
+    return [
+        name for name in names if not authorizer.allows(context, create, ResourceType.TOPIC, name)
+    ]
+
+
+def _say_missing(response: StreamsGroupHeartbeatResponse, detail: str) -> None:
+    """Add to what is said of topics that are missing."""
+    for status in response.status or ():
+        if status.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
+            status.status_detail += f"; {detail}"
 
 
 def _creation(topic: InternalTopic, context: RequestContext) -> CreateTopic:

@@ -7,6 +7,7 @@ it may perform are those that it may.
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.api.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_GROUP, ON_TOPIC
+from kafkalite.api.streams_groups import topics_of
 from kafkalite.security.acls import CLUSTER_NAME, Operation, ResourceType
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode
@@ -73,11 +74,44 @@ def strip(key: ApiKey, request: Any, context: "RequestContext", response: Any) -
             for group in response.groups:
                 if group.authorized_operations != NOT_REQUESTED:
                     group.authorized_operations = operations(context, GROUP, group.group_id)
-        case ApiKey.CONSUMER_GROUP_DESCRIBE | ApiKey.SHARE_GROUP_DESCRIBE:
+        case (
+            ApiKey.CONSUMER_GROUP_DESCRIBE
+            | ApiKey.SHARE_GROUP_DESCRIBE
+            | ApiKey.STREAMS_GROUP_DESCRIBE
+        ):
             for group in response.groups:
                 if group.authorized_operations != NOT_REQUESTED:
                     group.authorized_operations = operations(context, GROUP, group.group_id)
+            response.groups = [_shown(key, group, context) for group in response.groups]
     return response
+
+
+def _shown(key: ApiKey, group: Any, context: "RequestContext") -> Any:
+    """Return a described group, or its refusal if it has topics that may not be seen (rule 343)."""
+    if key is ApiKey.STREAMS_GROUP_DESCRIBE:
+        names = topics_of(group.topology)
+        message = "The described group uses topics that the client is not authorized to describe."
+    else:
+        names = dict.fromkeys(
+            topic.topic_name
+            for member in group.members
+            for assignment in _assignments(member)
+            for topic in assignment.topic_partitions
+        )
+        message = "The group has described topic(s) that the client is not authorized to describe."
+    if all(may(context, DESCRIBE, TOPIC, name, quiet=True) for name in names):
+        return group
+    return type(group)(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message=message,
+    )
+
+
+def _assignments(member: Any) -> list[Any]:
+    """Return what a member has and, in a consumer group, what it is to have."""
+    target = getattr(member, "target_assignment", None)
+    return [member.assignment] if target is None else [member.assignment, target]
 
 
 def _strip_topic_partitions(request: Any, context: "RequestContext", response: Any) -> None:

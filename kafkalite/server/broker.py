@@ -230,7 +230,9 @@ class Broker:
             )
             forward = None if self._cluster is None else self._cluster.forwarder
             self._dispatcher = Dispatcher(
-                HANDLERS, forward=forward, authorize=composition.authorize(self.services)
+                HANDLERS,
+                forward=forward,
+                authorize=composition.authorize(self.services, self._patterns),
             )
             await self._serve(task_status)
         except BaseException as error:

@@ -265,7 +265,7 @@ def _has_partition(metadata: "MetadataRunner", topic_id: UUID, index: int) -> bo
     return topic is not None and index < len(topic.partitions)
 
 
-def authorize(services: Services) -> "Authorize | None":
+def authorize(services: Services, patterns: PatternResolver) -> "Authorize | None":
     """Make the authorizer that the settings name; return what is called instead of handlers."""
     if not services.config.str("authorizer.class.name"):
         return None
@@ -275,6 +275,7 @@ def authorize(services: Services) -> "Authorize | None":
 
     services.authorizer = Authorizer(services.config, services.metadata.image)
     services.metadata.subscribe(services.authorizer.on_changes)
+    patterns.restrict(services.authorizer.may_see)
     return authorization.admit
 
 

@@ -25,10 +25,8 @@ logger = logging.getLogger("kafkalite.server")
 NAMES_PER_SLICE = 2_000
 """Names matched between two checkpoints: 1 to 2 ms at half a microsecond each."""
 
-
-def _all_may(principal: str, topic: str) -> bool:
-    del principal, topic
-    return True
+MaySee = Callable[[str, str, str], bool]
+"""Whether a principal at a host may know of a topic."""
 
 
 class PatternResolver:
@@ -36,14 +34,17 @@ class PatternResolver:
 
     Args:
         clock: says when topics were looked at.
-        may_see: whether a principal may know of a topic.
     """
 
-    def __init__(self, clock: Clock, *, may_see: Callable[[str, str], bool] = _all_may) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._may_see = may_see
+        self._may_see: MaySee | None = None
         self._wanted: deque[ResolvePatterns] = deque()
         self._is_wanted = trio.Event()
+
+    def restrict(self, may_see: MaySee) -> None:
+        """Find only what the member may know of that asks."""
+        self._may_see = may_see
 
     def attach(self, groups: CoordinatorRuntime, metadata: GroupMetadata) -> None:
         """Get to know who asks, and the topics that there are; to be called once, before `run`."""
@@ -77,8 +78,7 @@ class PatternResolver:
                 part = names[start : start + NAMES_PER_SLICE]
                 topics |= matching_topics(pattern, part)
                 await trio.lowlevel.checkpoint()
-            seen = frozenset(name for name in topics if self._may_see(effect.principal, name))
-            found[pattern] = Resolution(seen, version, wall_ms)
+            found[pattern] = Resolution(self._seen(topics, effect), version, wall_ms)
         await trio.lowlevel.checkpoint()
         event = PatternsResolved(effect.group_id, found)
         try:
@@ -89,3 +89,9 @@ class PatternResolver:
             return
         if isinstance(answer, Parked):
             answer.forget()
+
+    def _seen(self, topics: set[str], effect: ResolvePatterns) -> frozenset[str]:
+        may_see = self._may_see
+        if may_see is None:
+            return frozenset(topics)
+        return frozenset(name for name in topics if may_see(effect.principal, effect.host, name))

@@ -6,6 +6,7 @@ with each one left out, and with all of them tells what a broker checks, and in 
 
 import socket
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kafkalite.security.acls import (
@@ -62,6 +63,8 @@ class Row(NamedTuple):
     request: dict
     first: int = 0
     last: int = 99
+    before: Callable | None = None
+    """What the administrator does first, each time that rules were set."""
 
 
 R, W, C, D, A, S = (
@@ -762,6 +765,8 @@ def outcome(bootstrap, topic_id, row):
         found = {}
         for needs in subsets(row):
             admin.set_rules(needs)
+            if row.before is not None:
+                row.before(admin, topic_id)
             with Asker(bootstrap, "alice", "alice-secret") as alice:
                 names = tuple(f"{n.operation.name} {n.kind.name}" for n in needs)
                 found[names] = refusals(alice, row, topic_id)

@@ -3,6 +3,7 @@
 import pytest
 
 from kafkalite.testing.broker import Broker
+from tests.security.group_matrix import GROUP_ROWS
 from tests.security.matrix import AUTHORIZATION, JAAS, ORDERS, ROWS, SETTINGS, Asker, outcome
 
 
@@ -23,7 +24,7 @@ def topic_id(broker):
         return admin.topic_id(ORDERS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*ROWS, *GROUP_ROWS], ids=lambda row: row.name)
 def test_without_rules_it_is_denied_and_with_all_of_them_allowed(broker, topic_id, row):
     found = outcome(broker.bootstrap, topic_id, row)
     *denied, allowed = found.items()

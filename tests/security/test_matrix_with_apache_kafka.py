@@ -4,6 +4,7 @@ import pytest
 
 from compat_tests.apache_kafka import ApacheBroker
 from kafkalite.testing.broker import Broker
+from tests.security.group_matrix import GROUP_ROWS
 from tests.security.matrix import JAAS, ORDERS, ROWS, SETTINGS, Asker, outcome
 
 pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
@@ -34,6 +35,6 @@ def ours():
         yield running.bootstrap, admin.topic_id(ORDERS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*ROWS, *GROUP_ROWS], ids=lambda row: row.name)
 def test_refusals_are_those_of_apache_kafka(apache, ours, row):
     assert outcome(*ours, row) == outcome(*apache, row)

@@ -47,8 +47,10 @@ def metadata(*names):
     return GroupMetadata(Image().apply(topics))
 
 
-async def resolve(groups, *effects, topics=("t1", "t2", "other"), **how):
-    resolver = PatternResolver(FakeClock(), **how)
+async def resolve(groups, *effects, topics=("t1", "t2", "other"), may_see=None):
+    resolver = PatternResolver(FakeClock())
+    if may_see is not None:
+        resolver.restrict(may_see)
     resolver.attach(groups, metadata(*topics))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(resolver.run)
@@ -60,7 +62,7 @@ async def resolve(groups, *effects, topics=("t1", "t2", "other"), **how):
 
 
 def wanted(*patterns, group="g", principal="User:me"):
-    return ResolvePatterns(group, patterns, principal)
+    return ResolvePatterns(group, patterns, principal, "10.0.0.1")
 
 
 async def test_topics_are_found_with_version_and_time(groups):
@@ -82,13 +84,13 @@ async def test_only_the_last_wish_of_a_group_counts(groups):
 async def test_what_a_principal_may_not_see_is_left_out(groups):
     asked = []
 
-    def may_see(principal, topic):
-        asked.append(principal)
+    def may_see(principal, host, topic):
+        asked.append((principal, host))
         return topic != "t2"
 
     await resolve(groups, wanted("t.*"), may_see=may_see)
     assert groups.told[0].resolutions["t.*"].topics == {"t1"}
-    assert set(asked) == {"User:me"}
+    assert set(asked) == {("User:me", "10.0.0.1")}
 
 
 async def test_many_topics_are_looked_at_in_slices(groups, monkeypatch):

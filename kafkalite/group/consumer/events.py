@@ -35,12 +35,13 @@ class ResolvePatterns:
     """An effect: somebody is to find the topics of a group's patterns.
 
     Attributes:
-        principal: who must be allowed to see the topics.
+        principal, host: who must be allowed to see the topics, and from where.
     """
 
     group_id: str
     patterns: tuple[str, ...]
     principal: str
+    host: str
 
 
 @dataclass(slots=True)

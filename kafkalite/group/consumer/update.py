@@ -172,7 +172,12 @@ class MemberUpdate:
         if is_due and patterns:
             group.resolving_until_ms = now.monotonic_ms + PATTERN_REFRESH_MIN_MS
             self._step.effects.append(
-                ResolvePatterns(group.group_id, tuple(patterns), self._principal)
+                ResolvePatterns(
+                    group.group_id,
+                    tuple(patterns),
+                    self._principal,
+                    self.after.client_host.removeprefix("/"),
+                )
             )
 
     def _patterns_after(self) -> dict[str, int]:
