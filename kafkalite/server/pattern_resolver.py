@@ -43,7 +43,7 @@ class PatternResolver:
         self._is_wanted = trio.Event()
 
     def restrict(self, may_see: MaySee) -> None:
-        """Find only what the member may know of that asks."""
+        """Find only what the member may know of that asks (rule 345)."""
         self._may_see = may_see
 
     def attach(self, groups: CoordinatorRuntime, metadata: GroupMetadata) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from kafkalite.testing.broker import Broker
 from tests.security.group_matrix import GROUP_ROWS
+from tests.security.group_scenes import SCENES, played
 from tests.security.matrix import AUTHORIZATION, JAAS, ORDERS, ROWS, SETTINGS, Asker, outcome
 
 
@@ -35,3 +36,9 @@ def test_without_rules_it_is_denied_and_with_all_of_them_allowed(broker, topic_i
         assert row.code in {code for _, code in codes}, version
     for version, codes in allowed[1].items():
         assert not codes, version
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_groups_are_seen_as_far_as_their_topics_may_be(broker, topic_id, scene):
+    """Rules 342 to 345."""
+    assert played(scene, broker.bootstrap, topic_id) == SCENES[scene]

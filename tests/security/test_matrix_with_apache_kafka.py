@@ -5,6 +5,7 @@ import pytest
 from compat_tests.apache_kafka import ApacheBroker
 from kafkalite.testing.broker import Broker
 from tests.security.group_matrix import GROUP_ROWS
+from tests.security.group_scenes import SCENES, played
 from tests.security.matrix import JAAS, ORDERS, ROWS, SETTINGS, Asker, outcome
 
 pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
@@ -38,3 +39,8 @@ def ours():
 @pytest.mark.parametrize("row", [*ROWS, *GROUP_ROWS], ids=lambda row: row.name)
 def test_refusals_are_those_of_apache_kafka(apache, ours, row):
     assert outcome(*ours, row) == outcome(*apache, row)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_groups_are_seen_as_far_as_by_apache_kafka(apache, scene):
+    assert played(scene, *apache) == SCENES[scene]
