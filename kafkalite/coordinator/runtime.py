@@ -311,6 +311,17 @@ class CoordinatorRuntime:
         finally:
             self._watches.remove(watch)
 
+    def reload(self, topic: str, key: str) -> None:
+        """Load the shard of `key` anew, as if it had come from another broker; for tests.
+
+        Who waits is answered NOT_COORDINATOR, and what is not in the log is forgotten. Nothing
+        happens where the shard is not ready.
+        """
+        count = self._partition_counts.get(topic)
+        slot = self._slots[topic].get(partition_for(key, count)) if count else None
+        if slot is not None and slot.state is SlotState.ACTIVE:
+            self._begin_anew(slot)
+
     def shard_of(self, topic: str, key: str) -> Any | None:
         """Return the shard of `key` if it is ready here, None otherwise; only to be looked at."""
         count = self._partition_counts.get(topic)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.faults.partitions import SHAPES, WHOLE_TOPIC, TopicName, name_of, units_of
 from kafkalite.faults.rules import RecordFacts, RequestFacts, Unit
@@ -13,6 +13,49 @@ from kafkalite.wire.records import iterate_batches, iterate_records
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
     from kafkalite.wire.header import RequestHeader
+
+NAMING_GROUPS: Final = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.OFFSET_DELETE,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ApiKey.TXN_OFFSET_COMMIT,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    }
+)
+"""APIs that a rule about a group can be about."""
+
+NAMING_TRANSACTIONS: Final = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.INIT_PRODUCER_ID,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ApiKey.END_TXN,
+        ApiKey.TXN_OFFSET_COMMIT,
+        ApiKey.DESCRIBE_TRANSACTIONS,
+    }
+)
+"""APIs that a rule about a transactional id can be about."""
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Key types of FindCoordinator."""
@@ -75,7 +118,7 @@ def _groups(api: ApiKey, request: Any) -> Iterable[str]:
     if api is ApiKey.DELETE_GROUPS:
         names: list[str] = request.groups_names
         return names
-    named = getattr(request, "group_id", None)
+    named = getattr(request, "group_id", None) or getattr(request, "group_ids", None)
     if named is None and api is ApiKey.DESCRIBE_GROUPS:
         named = request.groups
     if isinstance(named, str):
@@ -89,6 +132,8 @@ def _transactional_ids(api: ApiKey, request: Any) -> Iterable[str]:
     if api is ApiKey.ADD_PARTITIONS_TO_TXN:
         several = [each.transactional_id for each in request.transactions]
         return several or [request.v3_and_below_transactional_id]
+    if api is ApiKey.DESCRIBE_TRANSACTIONS:
+        return [*request.transactional_ids]
     named = getattr(request, "transactional_id", None)
     return [named] if named else []
 

@@ -17,6 +17,7 @@ import trio
 from kafkalite.api.fetch import failed_partition
 from kafkalite.api.handler import NO_RESPONSE, CloseConnection, NoResponse, Pending, PlayedAnswer
 from kafkalite.api.produce import remember_refusal
+from kafkalite.faults.acts import ACTS
 from kafkalite.faults.answers import FETCH_TOP_LEVEL
 from kafkalite.faults.corruption import corrupted
 from kafkalite.faults.facts import facts_of
@@ -28,7 +29,7 @@ from kafkalite.faults.partitions import (
     name_of,
     split,
 )
-from kafkalite.faults.rules import Action, Hit, Kind, Rule, Rules, Unit
+from kafkalite.faults.rules import OF_STATE, Action, Hit, Kind, Rule, Rules, Unit
 from kafkalite.faults.specification import Specification
 from kafkalite.log.region import FileRegion
 from kafkalite.wire.api import ApiKey
@@ -62,6 +63,7 @@ class _Plan:
         delay_before_s: before it is applied.
         delay_after_s: after that.
         errors: hits with an error, each for some units or all.
+        acts: hits that change the broker's state first.
         last: the one hit that ends the answer, if any.
         changes: hits that change the answer.
     """
@@ -69,6 +71,7 @@ class _Plan:
     delay_before_s: float = 0.0
     delay_after_s: float = 0.0
     errors: list[Hit] = field(default_factory=list)
+    acts: list[Hit] = field(default_factory=list)
     last: Hit | None = None
     changes: list[Hit] = field(default_factory=list)
 
@@ -83,6 +86,8 @@ class _Plan:
                 plan.delay_before_s += action.seconds
             elif action.kind is Kind.ERROR:
                 plan.errors.append(hit)
+            elif action.kind in OF_STATE:
+                plan.acts.append(hit)
             elif action.kind in LAST:
                 plan.last = plan.last or hit
             else:
@@ -95,6 +100,7 @@ class _Plan:
         return bool(
             self.delay_before_s
             or self.delay_after_s
+            or self.acts
             or self.last is not None
             or any(hit.action.kind in (Kind.TRUNCATE, Kind.SLICE) for hit in self.changes)
         )
@@ -138,7 +144,7 @@ class Injector:
             specification.match,
             specification.trigger,
             specification.actions,
-            is_sequence=specification.is_sequence,
+            order=specification.order,
             description=specification.description,
             now_ms=self._monotonic_ms(),
             draw=Random(specification.trigger.seed).random,
@@ -245,6 +251,8 @@ class Injector:
         if plan.delay_before_s:
             await trio.sleep(plan.delay_before_s)
             context.now_ms = context.services.clock.wall_ms()
+        for hit in plan.acts:
+            await ACTS[hit.action.kind](exchange, context)
         result = await _awaited(self._apply(plan, exchange, context, handle))
         if plan.delay_after_s:
             await trio.sleep(plan.delay_after_s)

@@ -79,6 +79,16 @@ MENTIONS: Final = {
 }
 """Other APIs whose requests name topics: list, and field of the name."""
 
+BY_PARTITION: Final = {
+    ApiKey.OFFSET_FETCH: "partition_indexes",
+    ApiKey.SHARE_FETCH: "partitions",
+    ApiKey.SHARE_ACKNOWLEDGE: "partitions",
+}
+"""Others whose requests name partitions, and fail as a whole; field of a topic's partitions."""
+
+NAMING_TOPICS: Final = frozenset({*SHAPES, *MENTIONS, *BY_PARTITION})
+"""APIs that a rule about a topic can be about."""
+
 READS: Final = frozenset(
     {ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA, ApiKey.OFFSET_FOR_LEADER_EPOCH}
 )
@@ -89,7 +99,7 @@ def units_of(api: ApiKey, request: Any, topic_name: TopicName) -> list[Unit]:
     """Return the partitions that a request names, in its order."""
     shape = SHAPES.get(api)
     if shape is None:
-        return _mentioned(api, request)
+        return _mentioned(api, request, topic_name)
     found = []
     for topic in getattr(request, shape.topics) or ():
         name = name_of(topic, shape, topic_name)
@@ -186,9 +196,22 @@ def _index(partition: Any, field: str) -> int:
     return index
 
 
-def _mentioned(api: ApiKey, request: Any) -> list[Unit]:
+def _mentioned(api: ApiKey, request: Any, topic_name: TopicName) -> list[Unit]:
+    if api in BY_PARTITION:
+        parts = [request, *(getattr(request, "groups", None) or ())]
+        return [
+            Unit(name_of(topic, SHAPES[ApiKey.LIST_OFFSETS], topic_name), _number(each))
+            for part in parts
+            for topic in getattr(part, "topics", None) or ()
+            for each in getattr(topic, BY_PARTITION[api])
+        ]
     field = MENTIONS.get(api)
     if field is None:
         return []
     names = [getattr(topic, field[1]) for topic in getattr(request, field[0]) or ()]
     return [Unit(name, WHOLE_TOPIC) for name in names if name]
+
+
+def _number(partition: Any) -> int:
+    index: int = partition if isinstance(partition, int) else partition.partition_index
+    return index

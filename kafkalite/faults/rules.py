@@ -175,11 +175,23 @@ class Kind(Enum):
     """Answers a Fetch with a damaged copy of the records; the log is intact."""
     STALE_METADATA = "stale_metadata"
     """Answers from the metadata there were when the rule was added."""
+    EVICT_MEMBER = "evict_member"
+    """Takes the member that asks out of its group, before the request is applied."""
+    REBALANCE = "rebalance"
+    """Has the group that is asked about begin a new round, before the request is applied."""
+    FENCE_PRODUCER = "fence_producer"
+    """Gives the transactional id to another producer, before the request is applied."""
+    MOVE_COORDINATOR = "move_coordinator"
+    """Has the coordinator load its log anew, and answers NOT_COORDINATOR."""
     TRANSFORM = "transform"
     """Answers what a function makes of the response."""
     PASS = "pass"
     """Does nothing: a place in a sequence."""
 
+
+OF_GROUPS: Final = frozenset({Kind.EVICT_MEMBER, Kind.REBALANCE})
+OF_STATE: Final = OF_GROUPS | {Kind.FENCE_PRODUCER, Kind.MOVE_COORDINATOR}
+"""What changes the broker's state as such an event does, and lets the request meet it."""
 
 CORRUPTIONS: Final = ("crc", "batch", "magic", "length")
 
@@ -199,6 +211,7 @@ class Action:
         count_bytes: of TRUNCATE and of each piece of SLICE.
         corruption: of CORRUPT: one of `CORRUPTIONS`.
         transform: of TRANSFORM; gets request and response, returns a response.
+        weight: in a schedule, how often it is drawn beside others.
     """
 
     kind: Kind
@@ -212,6 +225,7 @@ class Action:
     count_bytes: int = 0
     corruption: str = "crc"
     transform: Callable[[object, object], object] | None = None
+    weight: float = 1.0
 
     def __str__(self) -> str:
         if self.kind is Kind.ERROR:
@@ -221,13 +235,25 @@ class Action:
         return str(self.kind.value)
 
 
+class Order(Enum):
+    """Which of a rule's actions comes when it fires."""
+
+    SAME = "same"
+    """There is one."""
+    SEQUENCE = "sequence"
+    """One after the other; after the last the rule is spent."""
+    SCHEDULE = "schedule"
+    """Drawn at random by their weights, each time anew."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Rule:
     """One rule, with what became of it.
 
     Attributes:
         rule_id: names it ("f1").
-        actions: one, or one for each time that it fires, in turn; after the last it is spent.
+        actions: one, or several: see `order`.
+        order: in which several come.
         added_ms: monotonic time.
         draw: gives random numbers from 0 to 1, by the trigger's seed.
         matched: units that it was asked about and matched.
@@ -238,7 +264,7 @@ class Rule:
     match: Match
     trigger: Trigger
     actions: tuple[Action, ...]
-    is_sequence: bool = False
+    order: Order = Order.SAME
     description: str = ""
     added_ms: int = 0
     draw: Callable[[], float]
@@ -253,7 +279,7 @@ class Rule:
     @property
     def is_spent(self) -> bool:
         """Whether it will never fire again."""
-        if self.is_sequence and self.hits >= len(self.actions):
+        if self.order is Order.SEQUENCE and self.hits >= len(self.actions):
             return True
         return self.trigger.times is not None and self.hits >= self.trigger.times
 
@@ -271,7 +297,17 @@ class Rule:
         if trigger.probability < 1 and self.draw() >= trigger.probability:
             return None
         self.hits += 1
-        return self.actions[self.hits - 1] if self.is_sequence else self.actions[0]
+        if self.order is Order.SEQUENCE:
+            return self.actions[self.hits - 1]
+        return self._drawn() if self.order is Order.SCHEDULE else self.actions[0]
+
+    def _drawn(self) -> Action:
+        left = self.draw() * sum(action.weight for action in self.actions)
+        for action in self.actions:
+            left -= action.weight
+            if left < 0:
+                return action
+        return self.actions[-1]
 
 
 @dataclass(slots=True)
@@ -306,7 +342,7 @@ class Rules:
         trigger: Trigger,
         actions: Sequence[Action],
         *,
-        is_sequence: bool = False,
+        order: Order = Order.SAME,
         description: str = "",
         now_ms: int,
         draw: Callable[[], float],
@@ -323,7 +359,7 @@ class Rules:
             match=match,
             trigger=trigger,
             actions=tuple(actions),
-            is_sequence=is_sequence,
+            order=order,
             description=description,
             added_ms=now_ms,
             draw=draw,

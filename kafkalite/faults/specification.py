@@ -7,12 +7,14 @@ Everything is checked before a rule exists; a `FaultRuleError` says in one sente
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kafkalite.faults.answers import can_answer
-from kafkalite.faults.rules import CORRUPTIONS, Action, Kind, Match, Trigger
+from kafkalite.faults.facts import NAMING_GROUPS, NAMING_TRANSACTIONS
+from kafkalite.faults.partitions import NAMING_TOPICS
+from kafkalite.faults.rules import CORRUPTIONS, Action, Kind, Match, Order, Trigger
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode
 
@@ -54,10 +56,71 @@ ACTION_NAMES: Final = (
     "corrupt",
     "wrong_leader",
     "stale_metadata",
+    "evict_member",
+    "rebalance",
+    "fence_producer",
+    "move_coordinator",
     "transform",
     "sequence",
+    "schedule",
 )
+SEVERAL: Final = ("sequence", "schedule")
 OPTION_NAMES: Final = ("message", "applied", "leader", "reset", "pause_s", "unchecked")
+OPTIONS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "error": ("message", "applied", "leader", "unchecked"),
+    "lose_reply": ("reset",),
+    "disconnect": ("reset", "applied"),
+    "blackhole": ("applied",),
+    "delay_s": ("applied",),
+    "truncate_bytes": ("reset",),
+    "slice_bytes": ("pause_s",),
+}
+"""By action; others have none."""
+
+MEMBER_APIS: Final = frozenset(
+    {
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+    }
+)
+METADATA_APIS: Final = frozenset(
+    {ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_TOPIC_PARTITIONS}
+)
+ACTS_ON: Final[Mapping[str, tuple[frozenset[ApiKey], str]]] = {
+    "stale_metadata": (METADATA_APIS, "it answers from earlier metadata"),
+    "evict_member": (MEMBER_APIS, "it takes out the member that asks"),
+    "rebalance": (
+        MEMBER_APIS - {ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT},
+        "it is about classic and consumer groups, by a member that asks",
+    ),
+    "fence_producer": (
+        NAMING_TRANSACTIONS - {ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_TRANSACTIONS},
+        "it is about the transactional id of the producer that asks",
+    ),
+    "move_coordinator": (
+        (NAMING_GROUPS | NAMING_TRANSACTIONS)
+        - {ApiKey.FIND_COORDINATOR, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE},
+        "it is about the coordinator that is asked",
+    ),
+}
+"""Actions that make sense for some APIs alone, and why."""
+
+CHAOS: Final[Sequence[Mapping[str, Any]]] = (
+    {"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"},
+    {"api": "Fetch", "error": "NOT_LEADER_OR_FOLLOWER"},
+    {"api": ["Produce", "Fetch", "Metadata", "FindCoordinator", "Heartbeat"], "delay_s": 0.05},
+    {"api": ["Produce", "Fetch", "OffsetCommit"], "disconnect": True},
+    {"api": "FindCoordinator", "error": "COORDINATOR_NOT_AVAILABLE"},
+    {"api": "OffsetCommit", "error": "COORDINATOR_LOAD_IN_PROGRESS"},
+)
+"""What every client must bear: a mild schedule of random faults."""
+
+CHAOS_PROBABILITY: Final = 0.02
 NAMES: Final = frozenset((*MATCH_NAMES, *TRIGGER_NAMES, *ACTION_NAMES, *OPTION_NAMES))
 
 OK: Final = "ok"
@@ -80,7 +143,7 @@ class Specification:
     match: Match
     trigger: Trigger
     actions: tuple[Action, ...]
-    is_sequence: bool
+    order: Order
     description: str
 
 
@@ -97,10 +160,53 @@ def parse(said: Mapping[str, Any]) -> Specification:
             f"a fault rule has no {unknown[0]!r}; it has {', '.join(sorted(NAMES))}"
         )
     match = parse_match(said)
-    actions, is_sequence = _parse_actions(said, match)
+    actions, order = _parse_actions(said, match)
     if match.is_about_partitions and match.apis is None:
         raise FaultRuleError("a rule about a topic, a partition or records names its api")
-    return Specification(match, parse_trigger(said), actions, is_sequence, describe(said))
+    _check_match(said, match)
+    trigger = parse_trigger(said)
+    if order is Order.SEQUENCE and trigger.times is not None and trigger.times > len(actions):
+        raise FaultRuleError(
+            f"a sequence of {len(actions)} is over after {len(actions)} times, not {trigger.times}"
+        )
+    if said.get("seed") is not None and trigger.probability == 1 and order is not Order.SCHEDULE:
+        raise FaultRuleError("a seed is for probability or schedule; nothing is drawn here")
+    return Specification(match, trigger, actions, order, describe(said))
+
+
+def chaos(said: Mapping[str, Any]) -> list[Specification]:
+    """Return the rules of a mild schedule of random faults, which every client must bear.
+
+    Args:
+        said: `seed` and `probability` of each rule, and which requests are meant by `client_id`,
+            `user`, `listener` or `peer`.
+
+    Raises:
+        FaultRuleError: as `parse`.
+    """
+    allowed = ("seed", "probability", "client_id", "user", "listener", "peer")
+    unknown = [name for name in said if name not in allowed]
+    if unknown:
+        raise FaultRuleError(f"chaos has no {unknown[0]!r}; it has {', '.join(allowed)}")
+    seed = _whole(said, "seed") or 0
+    whole = {"probability": CHAOS_PROBABILITY, **said}
+    return [parse({**each, **whole, "seed": seed + at}) for at, each in enumerate(CHAOS)]
+
+
+def _check_match(said: Mapping[str, Any], match: Match) -> None:
+    """Refuse what no request of these APIs could ever match."""
+    for names, naming, what in (
+        (("topic", "partition"), NAMING_TOPICS, "topics"),
+        (("group",), NAMING_GROUPS, "groups"),
+        (("transactional_id",), NAMING_TRANSACTIONS, "transactional ids"),
+        (("key", "value", "header"), frozenset({ApiKey.PRODUCE}), "records"),
+    ):
+        given = [name for name in names if said.get(name) is not None]
+        wrong = sorted(api.name for api in match.apis or () if api not in naming)
+        if given and wrong:
+            raise FaultRuleError(
+                f"a request of {wrong[0]} has no {what}: {given[0]} would never match"
+            )
 
 
 def describe(said: Mapping[str, Any]) -> str:
@@ -132,6 +238,8 @@ def parse_trigger(said: Mapping[str, Any]) -> Trigger:
     exclusive = [name for name in ("once", "times", "on_call", "always") if said.get(name)]
     if len(exclusive) > 1:
         raise FaultRuleError(f"{exclusive[0]} and {exclusive[1]} contradict each other")
+    if said.get("every") is not None and exclusive and exclusive[0] in ("once", "on_call"):
+        raise FaultRuleError(f"every and {exclusive[0]} contradict each other")
     skip, times = _whole(said, "after") or 0, _whole(said, "times", least=1)
     on_call = _whole(said, "on_call", least=1)
     if _flag(said, "once"):
@@ -181,39 +289,62 @@ def error_named(value: object) -> ErrorCode:
     return code
 
 
-def _parse_actions(said: Mapping[str, Any], match: Match) -> tuple[tuple[Action, ...], bool]:
+def _parse_actions(said: Mapping[str, Any], match: Match) -> tuple[tuple[Action, ...], Order]:
     given = [name for name in ACTION_NAMES if _is_given(said.get(name))]
     if len(given) != 1:
         what = f"has {' and '.join(given)}" if given else "has none"
         raise FaultRuleError(
             f"a fault rule has one action of {', '.join(ACTION_NAMES)}; this {what}"
         )
-    if given[0] != "sequence":
-        return (_action(given[0], said, match),), False
-    elements = said["sequence"]
+    if given[0] not in SEVERAL:
+        return (_action(given[0], said, match),), Order.SAME
+    for name in OPTION_NAMES:
+        if _is_given(said.get(name)) and name != "unchecked":
+            raise FaultRuleError(f"{name} belongs to an element of the {given[0]}")
+    elements = said[given[0]]
     if not isinstance(elements, Iterable) or isinstance(elements, str | bytes | Mapping):
-        raise FaultRuleError("a sequence is a list")
+        raise FaultRuleError(f"a {given[0]} is a list")
     listed = [*elements]
     if not 0 < len(listed) <= SEQUENCE_MAX:
-        raise FaultRuleError(f"a sequence has 1 to {SEQUENCE_MAX} elements")
-    return tuple(_element(element, match) for element in listed), True
+        raise FaultRuleError(f"a {given[0]} has 1 to {SEQUENCE_MAX} elements")
+    more = {"unchecked": True} if _flag(said, "unchecked") else {}
+    actions = tuple(_element(element, match, more) for element in listed)
+    if given[0] == "sequence":
+        return actions, Order.SEQUENCE
+    if not sum(action.weight for action in actions):
+        raise FaultRuleError("the weights of a schedule are all 0")
+    return actions, Order.SCHEDULE
 
 
-def _element(element: object, match: Match) -> Action:
+def _element(element: object, match: Match, more: Mapping[str, Any]) -> Action:
     if element == OK:
         return Action(kind=Kind.PASS)
     if isinstance(element, str | int):
         element = {"error": element}
     if not isinstance(element, Mapping):
         raise FaultRuleError(f"a sequence has 'ok', errors and actions, not {element!r}")
-    given = [name for name in ACTION_NAMES if _is_given(element.get(name))]
-    wrong = [name for name in element if name not in (*ACTION_NAMES, *OPTION_NAMES)]
-    if wrong or len(given) != 1 or given[0] == "sequence":
+    weight = _number(element, "weight")
+    said = {name: value for name, value in element.items() if name != "weight"}
+    weighed = 1.0 if weight is None else weight
+    if said == {OK: True}:
+        return Action(kind=Kind.PASS, weight=weighed)
+    given = [name for name in ACTION_NAMES if _is_given(said.get(name))]
+    wrong = [name for name in said if name not in (*ACTION_NAMES, *OPTION_NAMES)]
+    if wrong or len(given) != 1 or given[0] in SEVERAL:
         raise FaultRuleError(f"an element of a sequence is one action, not {dict(element)!r}")
-    return _action(given[0], element, match)
+    if given[0] == "error":
+        said |= more
+    return replace(_action(given[0], said, match), weight=weighed)
 
 
 def _action(name: str, said: Mapping[str, Any], match: Match) -> Action:
+    for option in OPTION_NAMES:
+        if _is_given(said.get(option)) and option not in OPTIONS_OF.get(name, ()):
+            raise FaultRuleError(f"{name} has no {option}")
+    apis, why = ACTS_ON.get(name, (None, ""))
+    if apis is not None and (match.apis is None or not match.apis <= apis):
+        names = ", ".join(sorted(api.name for api in apis))
+        raise FaultRuleError(f"{name} is for {names}: {why}")
     reset, applied = _flag(said, "reset"), _flag(said, "applied")
     simple = {
         "lose_reply": Kind.LOSE_REPLY,
@@ -221,6 +352,10 @@ def _action(name: str, said: Mapping[str, Any], match: Match) -> Action:
         "blackhole": Kind.BLACKHOLE,
         "ignore": Kind.IGNORE,
         "stale_metadata": Kind.STALE_METADATA,
+        "evict_member": Kind.EVICT_MEMBER,
+        "rebalance": Kind.REBALANCE,
+        "fence_producer": Kind.FENCE_PRODUCER,
+        "move_coordinator": Kind.MOVE_COORDINATOR,
     }
     if name in simple:
         _flag(said, name)

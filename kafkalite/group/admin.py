@@ -37,6 +37,13 @@ class DeleteGroup:
     group_id: str
 
 
+@dataclass(slots=True)
+class RebalanceGroup:
+    """Begin a new round of a group without a change of its members; for tests. Answered None."""
+
+    group_id: str
+
+
 def describe_group(groups: Groups, group_id: str, api_version: int) -> DescribedGroup:
     """Describe one classic group; metadata of its members only if it is STABLE.
 

@@ -19,6 +19,7 @@ from kafkalite.coordinator.shard import (
 from kafkalite.group.admin import (
     DeleteGroup,
     DescribeGroup,
+    RebalanceGroup,
     delete_group,
     delete_offsets,
     describe_group,
@@ -26,6 +27,8 @@ from kafkalite.group.admin import (
 )
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.part import CLASSIC, ConnectionClosed
+from kafkalite.group.classic.rebalance import prepare_rebalance
+from kafkalite.group.classic.states import GroupState
 from kafkalite.group.commit import (
     CommitOffsets,
     CommitOffsetsInTransaction,
@@ -34,7 +37,9 @@ from kafkalite.group.commit import (
     commit,
     commit_in_transaction,
 )
+from kafkalite.group.consumer.group import ConsumerGroup
 from kafkalite.group.consumer.part import CONSUMER
+from kafkalite.group.consumer.records import group_record
 from kafkalite.group.expiry import expire_offsets
 from kafkalite.group.kinds import Group, Part
 from kafkalite.group.metadata import GroupMetadata
@@ -106,6 +111,7 @@ class GroupShard:
             DescribeGroup: GroupShard._describe,
             ListGroupsRequest: GroupShard._list,
             DeleteGroup: GroupShard._delete_group,
+            RebalanceGroup: GroupShard._rebalance,
             OffsetDeleteRequest: GroupShard._delete_offsets,
             CommitOffsetsInTransaction: GroupShard._commit_in_transaction,
             TopicsDeleted: GroupShard._delete_topics,
@@ -274,6 +280,19 @@ class GroupShard:
         records = delete_group(self.groups, self.offsets, event.group_id)
         answer = DeletableGroupResult(group_id=event.group_id, error_code=ErrorCode.NONE)
         return Result(records, ((ticket, answer),), atomic=False)
+
+    def _rebalance(self, event: RebalanceGroup, ticket: Ticket, now: Now) -> Result:
+        step = self.step(now)
+        group = self.groups.get(event.group_id)
+        if isinstance(group, ClassicGroup):
+            if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+                prepare_rebalance(step, group)
+        elif isinstance(group, ConsumerGroup):
+            step.records.append(
+                group_record(group.group_id, group.group_epoch + 1, group.metadata_hash)
+            )
+        step.reply(ticket, None)
+        return step.result()
 
     # --- Internals ------------------------------------------------------------------------------
 

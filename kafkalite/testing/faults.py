@@ -12,13 +12,20 @@ applied: nothing has happened. `error(..., applied=True)` and `lose_reply` come 
 
 import errno
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafkalite.faults.disk import DiskFault, FaultyDisk, full_disk
 from kafkalite.faults.injector import Injector
 from kafkalite.faults.rules import Rule
-from kafkalite.faults.specification import ACTION_NAMES, FaultRuleError, parse
+from kafkalite.faults.specification import (
+    ACTION_NAMES,
+    CHAOS_PROBABILITY,
+    FaultRuleError,
+    Specification,
+    chaos,
+    parse,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -31,21 +38,24 @@ GROUP_APIS: Final = (
     "JoinGroup",
     "SyncGroup",
     "Heartbeat",
+    "ConsumerGroupHeartbeat",
     "LeaveGroup",
     "OffsetCommit",
     "OffsetFetch",
 )
-TRANSACTION_APIS: Final = ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn")
-
-CHAOS: Final[Sequence[Mapping[str, Any]]] = (
-    {"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"},
-    {"api": "Fetch", "error": "NOT_LEADER_OR_FOLLOWER"},
-    {"api": ["Produce", "Fetch", "Metadata", "FindCoordinator", "Heartbeat"], "delay_s": 0.05},
-    {"api": ["Produce", "Fetch", "OffsetCommit"], "disconnect": True},
-    {"api": "FindCoordinator", "error": "COORDINATOR_NOT_AVAILABLE"},
-    {"api": "OffsetCommit", "error": "COORDINATOR_LOAD_IN_PROGRESS"},
+TRANSACTION_APIS: Final = (
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "EndTxn",
+    "TxnOffsetCommit",
 )
-"""What every client must bear: a mild schedule of random faults."""
+HEARTBEATS: Final = (
+    "Heartbeat",
+    "ConsumerGroupHeartbeat",
+    "ShareGroupHeartbeat",
+    "StreamsGroupHeartbeat",
+)
 
 
 class FaultNeverFired(UserWarning):
@@ -58,10 +68,12 @@ class FaultRule:
     As a context manager it is removed at the end of the block.
     """
 
-    def __init__(self, faults: "Faults", said: Mapping[str, Any], *, acts: bool = False) -> None:
+    def __init__(
+        self, faults: "Faults", said: Mapping[str, Any], *, added: Rule | None = None
+    ) -> None:
         self._faults = faults
         self._said = dict(said)
-        self._rule: Rule | None = faults.add(said) if acts else None
+        self._rule = added
 
     def __enter__(self) -> Self:
         return self
@@ -145,6 +157,22 @@ class FaultRule:
         """Answer Metadata and DescribeCluster with what there is now, whatever changes later."""
         return self._act(stale_metadata=True)
 
+    def evict_member(self) -> Self:
+        """Take the member that asks out of its group first; it meets that it is none."""
+        return self._act(evict_member=True)
+
+    def rebalance(self) -> Self:
+        """Have the group of the member that asks begin a new round first."""
+        return self._act(rebalance=True)
+
+    def fence_producer(self) -> Self:
+        """Give the transactional id of the producer that asks to another one first."""
+        return self._act(fence_producer=True)
+
+    def move_coordinator(self) -> Self:
+        """Have the coordinator load its log anew, and answer NOT_COORDINATOR."""
+        return self._act(move_coordinator=True)
+
     def transform(self, function: Callable[[Any, Any], Any]) -> Self:
         """Answer what a function makes of request and response; called in the broker's thread."""
         return self._act(transform=function)
@@ -152,6 +180,10 @@ class FaultRule:
     def sequence(self, *actions: str | int | Mapping[str, Any]) -> Self:
         """Do one after the other: "ok", an error, or an action such as {"delay_s": 0.2}."""
         return self._act(sequence=[*actions])
+
+    def schedule(self, *actions: str | int | Mapping[str, Any], seed: int = 0) -> Self:
+        """Draw one of these each time: "ok", an error, or {"delay_s": 0.2, "weight": 3}."""
+        return self._act(schedule=[*actions], seed=seed)
 
     # --- When ------------------------------------------------------------------------------------
 
@@ -296,22 +328,40 @@ class Faults:
 
     # --- Shorter ways ----------------------------------------------------------------------------
 
-    def move_coordinator(self, group: str, *, times: int = 1) -> list[FaultRule]:
-        """Say that a group's coordinator moved, and so often that there is none to be found."""
+    def move_coordinator(
+        self, group: str | None = None, *, transactional_id: str | None = None, times: int = 1
+    ) -> list[FaultRule]:
+        """Have a coordinator load its log anew, and say so often that there is none to be found.
+
+        It is that of a group or a transactional id; what it knows and the log does not, such as a
+        rebalance under way, is forgotten, as when another broker takes over.
+
+        Raises:
+            FaultRuleError: neither or both are given.
+        """
+        if (group is None) == (transactional_id is None):
+            raise FaultRuleError("a coordinator is that of a group or of a transactional id")
+        apis = TRANSACTION_APIS if group is None else GROUP_APIS
+        said = {"group": group, "transactional_id": transactional_id}
         return [
-            self.on(*GROUP_APIS, group=group).error("NOT_COORDINATOR").once(),
-            self.on("FindCoordinator", group=group).error("COORDINATOR_NOT_AVAILABLE").times(times),
+            self.on(*apis, **said).move_coordinator().once(),
+            self.on("FindCoordinator", **said).error("COORDINATOR_NOT_AVAILABLE").times(times),
         ]
 
     def evict_member(self, group: str, *, client_id: str | None = None) -> FaultRule:
-        """Tell the next member that asks that the group does not know it: it joins anew."""
+        """Take the next member that has a heartbeat out of its group, which it is told then."""
         said = {} if client_id is None else {"client_id": client_id}
-        return self.on("Heartbeat", group=group, **said).error("UNKNOWN_MEMBER_ID").once()
+        return self.on(*HEARTBEATS, group=group, **said).evict_member().once()
+
+    def rebalance(self, group: str) -> FaultRule:
+        """Have a group begin a new round, at the next heartbeat of any of its members."""
+        apis = ("Heartbeat", "ConsumerGroupHeartbeat")
+        return self.on(*apis, group=group).rebalance().once()
 
     def fence_producer(self, transactional_id: str) -> FaultRule:
-        """Tell a transactional producer that another one took its place."""
+        """Give a transactional id to another producer, at the next request of this one."""
         apis = ("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit", "Produce")
-        return self.on(*apis, transactional_id=transactional_id).error("INVALID_PRODUCER_EPOCH")
+        return self.on(*apis, transactional_id=transactional_id).fence_producer().once()
 
     def shrink_isr(self, topic: str, partition: int | None = None) -> FaultRule:
         """Refuse writes with acks=all as if too few replicas were in sync."""
@@ -319,12 +369,16 @@ class Faults:
             "Produce", topic=topic, partition=partition, where=lambda request: request.acks == -1
         ).error("NOT_ENOUGH_REPLICAS")
 
-    def chaos(self, seed: int = 0, *, probability: float = 0.02) -> list[FaultRule]:
-        """Have a mild schedule of random faults that every client must bear, by a seed."""
-        return [
-            FaultRule(self, {**each, "probability": probability, "seed": seed + at}, acts=True)
-            for at, each in enumerate(CHAOS)
-        ]
+    def chaos(
+        self, seed: int = 0, *, probability: float = CHAOS_PROBABILITY, **match: Any
+    ) -> list[FaultRule]:
+        """Have a mild schedule of random faults that every client must bear, by a seed.
+
+        Raises:
+            FaultRuleError: `match` is none of `client_id`, `user`, `listener`, `peer`.
+        """
+        said = {**match, "seed": seed, "probability": probability}
+        return [FaultRule(self, {}, added=self._add(rule)) for rule in chaos(said)]
 
     # --- The disk --------------------------------------------------------------------------------
 
@@ -357,7 +411,9 @@ class Faults:
         Raises:
             FaultRuleError: it does not fit.
         """
-        specification = parse(said)
+        return self._add(parse(said))
+
+    def _add(self, specification: Specification) -> Rule:
         return self._broker.call_in_broker(lambda: self._injector.add(specification))
 
     def change_trigger(self, rule: Rule, said: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from kafkalite.faults.rules import (
     Action,
     Kind,
     Match,
+    Order,
     RecordFacts,
     RequestFacts,
     Rules,
@@ -34,7 +35,7 @@ def rules(*said):
             Match(**match),
             Trigger(**trigger),
             actions or [REFUSE],
-            is_sequence=len(actions) > 1,
+            order=Order.SEQUENCE if len(actions) > 1 else Order.SAME,
             now_ms=0,
             draw=Random(trigger.get("seed", 0)).random,
         )
@@ -139,6 +140,27 @@ def test_a_sequence_does_one_after_the_other_and_is_spent_then():
     (rule,) = made
     assert rule.is_spent
     assert (rule.matched, rule.hits) == (3, 3)
+
+
+def test_a_schedule_draws_by_weight_and_the_same_for_the_same_seed():
+    def run(seed):
+        made = Rules()
+        actions = [REFUSE, Action(kind=Kind.DELAY, seconds=1, weight=3), Action(kind=Kind.PASS)]
+        made.add(
+            Match(),
+            Trigger(),
+            actions,
+            order=Order.SCHEDULE,
+            now_ms=0,
+            draw=Random(seed).random,
+        )
+        return [[hit.action.kind for hit in made.decide(facts(), 0)] for _ in range(500)]
+
+    drawn = run(1)
+    assert drawn == run(1) != run(2)
+    assert 60 < drawn.count([Kind.ERROR]) < 140
+    assert 250 < drawn.count([Kind.DELAY]) < 350
+    assert 60 < drawn.count([]) < 140
 
 
 def test_the_first_rule_that_fires_decides_and_delays_add_up():

@@ -3,8 +3,8 @@
 import pytest
 
 from kafkalite.faults.answers import can_answer
-from kafkalite.faults.rules import Action, Kind, Trigger
-from kafkalite.faults.specification import FaultRuleError, error_named, parse
+from kafkalite.faults.rules import Action, Kind, Order, Trigger
+from kafkalite.faults.specification import FaultRuleError, chaos, error_named, parse
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode
 
@@ -71,7 +71,7 @@ def test_triggers(said, trigger):
         ),
         ({"slow_bytes_per_s": 100}, Action(kind=Kind.SLICE, count_bytes=5, seconds=0.05)),
         ({"slow_bytes_per_s": 2}, Action(kind=Kind.SLICE, count_bytes=1, seconds=0.5)),
-        ({"stale_metadata": True}, Action(kind=Kind.STALE_METADATA)),
+        ({"api": "Metadata", "stale_metadata": True}, Action(kind=Kind.STALE_METADATA)),
         ({"api": "Fetch", "corrupt": "magic"}, Action(kind=Kind.CORRUPT, corruption="magic")),
         (
             {"api": "Produce", "wrong_leader": 7},
@@ -85,8 +85,41 @@ def test_actions(said, action):
 
 def test_a_sequence_has_errors_actions_and_pauses():
     rule = parse({"api": "Produce", "sequence": ["ok", "NOT_LEADER_OR_FOLLOWER", {"delay_s": 1}]})
-    assert rule.is_sequence
+    assert rule.order is Order.SEQUENCE
     assert [each.kind for each in rule.actions] == [Kind.PASS, Kind.ERROR, Kind.DELAY]
+
+
+def test_a_schedule_has_weights():
+    rule = parse({"api": "Produce", "schedule": [{"ok": True, "weight": 9}, 6], "seed": 4})
+    assert rule.order is Order.SCHEDULE
+    assert [each.weight for each in rule.actions] == [9, 1]
+    assert rule.trigger.seed == 4
+
+
+@pytest.mark.parametrize(
+    ("api", "action", "kind"),
+    [
+        ("Heartbeat", "evict_member", Kind.EVICT_MEMBER),
+        ("ConsumerGroupHeartbeat", "rebalance", Kind.REBALANCE),
+        ("EndTxn", "fence_producer", Kind.FENCE_PRODUCER),
+        ("OffsetCommit", "move_coordinator", Kind.MOVE_COORDINATOR),
+    ],
+)
+def test_what_changes_the_brokers_state_is_for_some_apis_alone(api, action, kind):
+    assert parse({"api": api, action: True}).actions == (Action(kind=kind),)
+    with pytest.raises(FaultRuleError, match=f"{action} is for"):
+        parse({"api": "ListOffsets", action: True})
+    with pytest.raises(FaultRuleError, match=f"{action} is for"):
+        parse({action: True})
+
+
+def test_chaos_is_several_rules_by_one_seed():
+    rules = chaos({"seed": 7, "client_id": "c"})
+    assert [rule.trigger.seed for rule in rules] == [7, 8, 9, 10, 11, 12]
+    assert {rule.trigger.probability for rule in rules} == {0.02}
+    assert {rule.match.client_id for rule in rules} == {"c"}
+    with pytest.raises(FaultRuleError, match="chaos has no 'topic'"):
+        chaos({"topic": "orders"})
 
 
 def test_bytes_are_text_or_base64():
@@ -118,6 +151,20 @@ def test_bytes_are_text_or_base64():
         ({**LEADER, "key": {"b64": "?"}}, "no valid base64"),
         ({**LEADER, "where": 3}, "only Python"),
         ({"delay_s": -1}, "delay_s is a number"),
+        ({**LEADER, "every": 2, "on_call": 3}, "every and on_call contradict"),
+        ({**LEADER, "seed": 3}, "a seed is for probability or schedule"),
+        ({**LEADER, "pause_s": 3}, "error has no pause_s"),
+        ({"delay_s": 1, "message": "x"}, "delay_s has no message"),
+        ({"api": "Produce", "throttle_ms": 1, "reset": True}, "throttle_ms has no reset"),
+        ({"api": "Heartbeat", "topic": "t", "error": 25}, "HEARTBEAT has no topics"),
+        ({"api": "Produce", "group": "g", "error": 6}, "PRODUCE has no groups"),
+        ({"api": "Fetch", "transactional_id": "t", "error": 6}, "no transactional ids"),
+        ({"api": "Fetch", "key": "k", "error": 6}, "FETCH has no records"),
+        ({"api": "Produce", "stale_metadata": True}, "is for DESCRIBE_CLUSTER"),
+        ({"api": "Produce", "sequence": [6], "times": 2}, "over after 1 times, not 2"),
+        ({"api": "Produce", "sequence": [6], "leader": 2}, "leader belongs to an element"),
+        ({"api": "Produce", "schedule": [{"error": 6, "weight": 0}]}, "weights of a schedule"),
+        ({"api": "Produce", "schedule": 6}, "a schedule is a list"),
         ({"delay_s": 10**9}, "delay_s is a number from 0 to"),
         ({"api": "Produce", "corrupt": "crc"}, "corrupt is for Fetch"),
         ({"api": "Fetch", "corrupt": "all"}, "corrupt is one of"),

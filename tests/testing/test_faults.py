@@ -15,7 +15,12 @@ from kafkalite.testing.faults import FaultNeverFired
 
 @pytest.fixture(scope="module")
 def shared_broker():
-    with Broker() as broker:
+    with Broker(
+        config={
+            "group.consumer.heartbeat.interval.ms": 200,
+            "group.consumer.min.heartbeat.interval.ms": 100,
+        }
+    ) as broker:
         yield broker
 
 
@@ -32,6 +37,11 @@ def producer(broker, **config):
     return Producer(
         {"bootstrap.servers": broker.bootstrap, "retry.backoff.ms": 10, "linger.ms": 0, **config}
     )
+
+
+def read_up_to(client, value):
+    while read(client, 1) != [value]:
+        pass
 
 
 def send(client, value=b"x", *, partition=0, timeout_s=20):
@@ -53,6 +63,39 @@ def consumer(broker, **config):
             **config,
         }
     )
+
+
+def grouped(broker, protocol):
+    config = {"group.protocol": protocol}
+    if protocol == "consumer":  # its heartbeats go by the broker's settings
+        return Consumer(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "group.id": "g",
+                "auto.offset.reset": "earliest",
+                **config,
+            }
+        )
+    return consumer(broker, **config)
+
+
+def _group(broker, name):
+    shard = broker.server.services.groups.shard_of("__consumer_offsets", name)
+    return None if shard is None else shard.groups.get(name)
+
+
+def epoch_of(broker, name):
+    """Return the generation or epoch of a group."""
+
+    def look():
+        group = _group(broker, name)
+        return getattr(group, "generation", None) or getattr(group, "target_epoch", None)
+
+    return broker.call_in_broker(look)
+
+
+def members_of(broker, name):
+    return broker.call_in_broker(lambda: [*getattr(_group(broker, name), "members", ())])
 
 
 def read(client, count, timeout_s=20):
@@ -208,6 +251,76 @@ def test_a_lost_commit_is_committed(broker):
     client.close()
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_has_another_round_with_the_same_members(broker, protocol):
+    broker.produce("orders", b"x", partition=0)
+    client = grouped(broker, protocol)
+    client.subscribe(["orders"])
+    read(client, 1)
+    before = epoch_of(broker, "g")
+    rule = broker.faults.rebalance("g")
+    until = time.monotonic() + 20
+    while epoch_of(broker, "g") == before:
+        assert time.monotonic() < until
+        client.poll(0.05)
+    assert rule.hits == 1
+    broker.produce("orders", b"y", partition=0)
+    read_up_to(client, b"y")  # what was not committed may come again
+    client.close()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_an_evicted_member_is_out_and_joins_again(broker, protocol):
+    broker.produce("orders", b"x", partition=0)
+    client = grouped(broker, protocol)
+    client.subscribe(["orders"])
+    read(client, 1)
+    before = members_of(broker, "g")
+    rule = broker.faults.evict_member("g")
+    until = time.monotonic() + 20
+    while not rule.hits or members_of(broker, "g") in ([], before):
+        assert time.monotonic() < until
+        client.poll(0.05)
+        if protocol == "consumer" and rule.hits:
+            break  # it comes with the same id, which it has chosen itself (KIP-1082)
+    broker.wait_stable("g")
+    broker.produce("orders", b"y", partition=0)
+    read_up_to(client, b"y")  # what was not committed may come again
+    client.close()
+
+
+def test_a_moved_coordinator_of_transactions_loses_no_transaction(broker):
+    client = producer(broker, **{"transactional.id": "tx"})
+    client.init_transactions(20)
+    client.begin_transaction()
+    client.produce("orders", b"x", partition=0)
+    moved, gone = broker.faults.move_coordinator(transactional_id="tx", times=1)
+    client.commit_transaction(20)
+    assert (moved.hits, gone.hits) == (1, 1)
+    assert [r.value for r in broker.records("orders", read_committed=True)] == [b"x"]
+
+
+def test_a_coordinator_is_of_one_thing(broker):
+    with pytest.raises(FaultRuleError, match="or of a transactional id"):
+        broker.faults.move_coordinator()
+
+
+def test_a_schedule_of_faults_loses_no_record_of_an_idempotent_producer(broker):
+    rule = broker.faults.on("Produce").schedule(
+        {"ok": True, "weight": 4},
+        "NOT_LEADER_OR_FOLLOWER",
+        {"lose_reply": True},
+        {"delay_s": 0.01, "weight": 2},
+        seed=5,
+    )
+    client = producer(broker, **{"enable.idempotence": True, "batch.num.messages": 5})
+    for number in range(100):
+        client.produce("orders", str(number).encode(), partition=0)
+    assert client.flush(30) == 0
+    rule.remove()
+    assert [int(r.value) for r in broker.records("orders")] == list(range(100))
+
+
 @pytest.mark.slow
 def test_an_evicted_member_joins_again(broker):
     broker.produce("orders", b"x", partition=0)
@@ -254,12 +367,14 @@ def test_a_transaction_whose_commit_is_lost_is_committed_once(broker):
 def test_a_fenced_producer_is_told_so(broker):
     client = producer(broker, **{"transactional.id": "tx"})
     client.init_transactions(20)
-    broker.faults.fence_producer("tx")
+    rule = broker.faults.fence_producer("tx")
     client.begin_transaction()
     client.produce("orders", b"x", partition=0)
     with pytest.raises(KafkaException) as failure:
         client.commit_transaction(20)
     assert failure.value.args[0].code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+    assert rule.hits == 1
+    assert broker.records("orders", read_committed=True) == []
 
 
 def test_metadata_can_be_stale(broker):
