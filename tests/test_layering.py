@@ -45,7 +45,7 @@ CORES = {
     "api/share_session",
     "share/reset",
     "http/access", "http/routing",
-    "security/acls",
+    "security/acls", "security/digest_md5",
     "meta/acls", "security/shorthand",
     "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
 }  # fmt: skip
@@ -57,7 +57,7 @@ THREADED = {"log/disk", "meta/zookeeper", "testing/broker", "testing/proxy"}
 """The modules that may start threads; those of testing/ work while the test's thread blocks."""
 
 ONLY_IMPORTERS = {
-    "kazoo": {"meta/bridge", "meta/deletions", "meta/zookeeper"},
+    "kazoo": {"meta/bridge", "meta/deletions", "meta/zookeeper", "meta/zookeeper_access"},
     "cramjam": {"wire/compression"},
     "zstandard": {"wire/compression"},
     "construct": {"wire"},

@@ -13,6 +13,8 @@ from kafkalite.settings.kinds import SettingError, Value
 NOT_SUPPORTED: Final[Mapping[str, str]] = {
     "create.topic.policy.class.name": "no class of Java can check the topics that are created",
     "alter.config.policy.class.name": "no class of Java can check the settings that are altered",
+    "zookeeper.ssl.crl.enable": "lists of revoked certificates are not asked for",
+    "zookeeper.ssl.ocsp.enable": "nobody is asked whether a certificate was revoked",
 }
 """What is not there, by the setting that asks for it."""
 

@@ -82,6 +82,33 @@ class ListenerSettings:
         return tuple(self.value(name) for name in names)
 
 
+class ZookeeperSettings(ListenerSettings):
+    """Settings of encryption towards ZooKeeper, by the names that a listener has them under.
+
+    There is one password for a store and the key in it; of a PEM file it is the key's.
+    """
+
+    def __init__(self, config: "BrokerConfig") -> None:
+        super().__init__(config, "ZooKeeper")
+
+    def value(self, name: str) -> Value:
+        """Return the value of a setting, such as zookeeper.ssl.keystore.type for ssl.keystore.type.
+
+        What Kafka has no setting for has the default of listeners.
+        """
+        location, kind = (
+            self._config.optional_str(f"zookeeper.ssl.keystore.{each}")
+            for each in ("location", "type")
+        )
+        is_pem = (kind or "").upper() == "PEM" or (location or "").endswith(".pem")
+        if is_pem and name in ("ssl.keystore.password", "ssl.key.password"):
+            name = "ssl.keystore.password" if name == "ssl.key.password" else ""
+        if not name or f"zookeeper.{name}" not in BROKER:
+            return BROKER[name].default if name else None
+        value = self._config.value(f"zookeeper.{name}")
+        return BROKER[name].default if value is None else value
+
+
 AUTHORIZERS = (
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "kafka.security.authorizer.AclAuthorizer",

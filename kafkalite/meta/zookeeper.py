@@ -1,7 +1,7 @@
 """Metadata of a cluster in ZooKeeper.
 
-Only this module, `bridge` and `deletions` know kazoo. Its threads hand everything over through
-`Bridge.call`, which cannot raise: an exception there would end the whole run.
+Only this module, `zookeeper_access`, `bridge` and `deletions` know kazoo. Its threads hand
+everything over through `Bridge.call`, which cannot raise: an exception there would end the run.
 
 A commit is one transaction: it checks that nobody became controller since (rule 188), makes the
 node /changes/<version>, which must not be there, and writes the nodes that Apache Kafka 3.9 has.
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from kazoo.client import KazooClient, KazooState
+from kazoo.client import KazooState
 from kazoo.exceptions import (
     BadVersionError,
     ConnectionClosedError,
@@ -26,7 +26,6 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.retry import KazooRetry
 
 from kafkalite.meta import znodes
 from kafkalite.meta.bridge import Bridge, first_error, stop
@@ -51,6 +50,12 @@ from kafkalite.meta.store import (
     StoreEvent,
 )
 from kafkalite.meta.transactions import Create, Set, check_size, operations, parts_of
+from kafkalite.meta.zookeeper_access import (
+    RECONNECT_DELAY_S,
+    REFUSALS,
+    ZookeeperAccess,
+    why_refused,
+)
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -65,8 +70,6 @@ _kazoo_logger.setLevel(logging.ERROR)
 
 CHANGES_KEPT: Final = 1_000
 CHANGES_DROPPED_AT_ONCE: Final = 100
-RECONNECT_DELAY_S: Final = 0.1
-RECONNECT_DELAY_MAX_S: Final = 1.0
 LOAD_ATTEMPTS: Final = 50
 PIPELINED: Final = 1_000
 """Requests that are under way at a time when everything is read."""
@@ -96,6 +99,7 @@ class ZookeeperStore:
         session_timeout_ms: as zookeeper.session.timeout.ms.
         connection_timeout_ms: as zookeeper.connection.timeout.ms.
         protocols: security protocol of each listener.
+        access: what the broker shows to ZooKeeper; nothing if None.
     """
 
     shared: Final = True
@@ -108,7 +112,9 @@ class ZookeeperStore:
         session_timeout_ms: int = 18_000,
         connection_timeout_ms: int | None = None,
         protocols: Mapping[str, str] | None = None,
+        access: ZookeeperAccess | None = None,
     ) -> None:
+        self._access = access or ZookeeperAccess()
         self._connect = connect
         self._clock = clock
         self._session_timeout_s = session_timeout_ms / 1_000
@@ -117,6 +123,7 @@ class ZookeeperStore:
         self._client: Any = None
         self._bridge: Bridge
         self._deletions: Deletions
+        self._acl_of = self._access.acl_of
         self._broker_id = NO_CONTROLLER
         # The reign of this broker, and the version of the node that fences it; -1 without one.
         self._own_epoch = self._own_epoch_version = -1
@@ -141,6 +148,7 @@ class ZookeeperStore:
                 name.strip(): protocol.strip()
                 for name, _, protocol in (pair.partition(":") for pair in pairs)
             },
+            access=ZookeeperAccess.of(config),
         )
 
     # --- Start and end ---------------------------------------------------------------------------
@@ -149,16 +157,8 @@ class ZookeeperStore:
         """Connect, and make the folders."""
         self._bridge = Bridge()
         try:
-            self._client = KazooClient(
-                hosts=self._connect,
-                timeout=self._session_timeout_s,
-                connection_retry=KazooRetry(
-                    max_tries=-1,
-                    delay=RECONNECT_DELAY_S,
-                    backoff=2,
-                    max_delay=RECONNECT_DELAY_MAX_S,
-                ),
-                logger=_kazoo_logger,
+            self._client = self._access.client(
+                self._connect, self._session_timeout_s, _kazoo_logger
             )
         except (ValueError, TypeError) as error:
             raise MetadataStoreError(f"zookeeper.connect: {self._connect}: {error}") from error
@@ -170,9 +170,10 @@ class ZookeeperStore:
                 await self._make_folders()
         except trio.TooSlowError:
             self.close()
+            why = f": {self._access.failure}" if self._access.failure else ""
             raise MetadataStoreError(
                 f"ZooKeeper at {self._connect} was not reached within "
-                f"{self._connection_timeout_ms} ms (zookeeper.connection.timeout.ms)"
+                f"{self._connection_timeout_ms} ms (zookeeper.connection.timeout.ms){why}"
             ) from None
         except BaseException:
             self.close()
@@ -188,9 +189,11 @@ class ZookeeperStore:
             try:
                 # The path in `connect`, of which kazoo would make only the last part.
                 client.chroot = ""
-                await self._one(client.ensure_path_async(path or "/"))
+                await self._one(client.ensure_path_async(path or "/", self._acl_of("/")))
                 client.chroot = path
-                await self._all([client.ensure_path_async(each) for each in znodes.FOLDERS])
+                await self._all(
+                    [client.ensure_path_async(one, self._acl_of(one)) for one in znodes.FOLDERS]
+                )
             except KafkaError:
                 await trio.sleep(RECONNECT_DELAY_S)
             else:
@@ -216,7 +219,7 @@ class ZookeeperStore:
             except NoNodeError:
                 data = znodes.cluster_id_data(proposed)
                 try:
-                    await self._one(self._client.create_async(znodes.CLUSTER_ID, data))
+                    await self._one(self._create(znodes.CLUSTER_ID, data))
                 except NodeExistsError:
                     data, _ = await self._one(self._client.get_async(znodes.CLUSTER_ID))
             return znodes.read_cluster_id(data)
@@ -279,7 +282,7 @@ class ZookeeperStore:
             woken = trio.Event()
             try:
                 _, stat = await self._one(
-                    self._client.create_async(path, data, ephemeral=True, include_data=True)
+                    self._create(path, data, ephemeral=True, include_data=True)
                 )
                 self._is_waiting_for_id = False
                 return int(stat.czxid)
@@ -308,12 +311,13 @@ class ZookeeperStore:
             data, stat = await self._one(client.get_async(znodes.CONTROLLER_EPOCH))
         except NoNodeError:
             with contextlib.suppress(NodeExistsError):
-                await self._one(client.create_async(znodes.CONTROLLER_EPOCH, b"0"))
+                await self._one(self._create(znodes.CONTROLLER_EPOCH, b"0"))
             data, stat = await self._one(client.get_async(znodes.CONTROLLER_EPOCH))
         epoch, version = znodes.read_controller_epoch(data), stat.version
         transaction = client.transaction()
         node = znodes.controller_data(self._broker_id, now_ms=self._clock.wall_ms())
-        transaction.create(znodes.CONTROLLER, node, ephemeral=True)
+        acl = self._acl_of(znodes.CONTROLLER)
+        transaction.create(znodes.CONTROLLER, node, acl, ephemeral=True)
         transaction.set_data(znodes.CONTROLLER_EPOCH, str(epoch + 1).encode(), version=version)
         results = await self._one(transaction.commit_async())
         if first_error(results) is None:
@@ -372,13 +376,14 @@ class ZookeeperStore:
         data = znodes.change_data(
             changes, broker_id=self._broker_id, controller_epoch=self._own_epoch
         )
-        transaction.create(znodes.change_path(after.version), data)
+        path = znodes.change_path(after.version)
+        transaction.create(path, data, self._acl_of(path))
         for operation in operations(before, after, changes, controller_epoch=self._own_epoch):
             match operation:
                 case Create(path=path, data=data) if path in overwritten:
                     transaction.set_data(path, data)
                 case Create(path=path, data=data):
-                    transaction.create(path, data)
+                    transaction.create(path, data, self._acl_of(path))
                 case Set(path=path, data=data, version=version):
                     transaction.set_data(path, data, version)
                 case _:
@@ -544,6 +549,9 @@ class ZookeeperStore:
 
     # --- Requests --------------------------------------------------------------------------------
 
+    def _create(self, path: str, data: bytes, **options: bool) -> Any:
+        return self._client.create_async(path, data, self._acl_of(path), **options)
+
     async def _one(self, pending: Any) -> Any:
         (result,) = await self._all([pending])
         return result
@@ -568,6 +576,9 @@ class ZookeeperStore:
             return [request.get_nowait() for request in pending]
         except _NOT_REACHED as error:
             raise self._not_reached(type(error).__name__) from error
+        except REFUSALS as error:
+            why = why_refused(error)
+            raise MetadataStoreError(f"ZooKeeper at {self._connect} {why}") from error
 
     def _check_connected(self) -> None:
         if not self._is_connected:

@@ -8,6 +8,7 @@ INT = ConfigType.INT
 LONG = ConfigType.LONG
 LIST = ConfigType.LIST
 CLASS = ConfigType.CLASS
+PASSWORD = ConfigType.PASSWORD
 CLUSTER_WIDE = Update.CLUSTER_WIDE
 PER_BROKER = Update.PER_BROKER
 INT_MAX = 2**31 - 1
@@ -191,9 +192,24 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("unstable.api.versions.enable", BOOLEAN, False, inert=True, internal=True),
     Setting("unstable.feature.versions.enable", BOOLEAN, False, inert=True, internal=True),
-    # Of Apache Kafka 3.9, the last that kept its metadata there. TLS and access control towards
-    # ZooKeeper are not supported.
+    # Of Apache Kafka 3.9, the last that kept its metadata there.
+    Setting("zookeeper.clientCnxnSocket", STRING, None),
     Setting("zookeeper.connect", STRING, None),
     Setting("zookeeper.connection.timeout.ms", INT, None),
+    Setting("zookeeper.max.in.flight.requests", INT, 10, minimum=1, inert=True),
     Setting("zookeeper.session.timeout.ms", INT, 18_000, minimum=1),
+    Setting("zookeeper.set.acl", BOOLEAN, False),
+    Setting("zookeeper.ssl.cipher.suites", LIST, None),
+    Setting("zookeeper.ssl.client.enable", BOOLEAN, False),
+    Setting("zookeeper.ssl.crl.enable", BOOLEAN, False),
+    Setting("zookeeper.ssl.enabled.protocols", LIST, None),
+    Setting("zookeeper.ssl.endpoint.identification.algorithm", STRING, "HTTPS"),
+    Setting("zookeeper.ssl.keystore.location", STRING, None),
+    Setting("zookeeper.ssl.keystore.password", PASSWORD, None),
+    Setting("zookeeper.ssl.keystore.type", STRING, None),
+    Setting("zookeeper.ssl.ocsp.enable", BOOLEAN, False),
+    Setting("zookeeper.ssl.protocol", STRING, "TLSv1.2", inert=True),
+    Setting("zookeeper.ssl.truststore.location", STRING, None),
+    Setting("zookeeper.ssl.truststore.password", PASSWORD, None),
+    Setting("zookeeper.ssl.truststore.type", STRING, None),
 )

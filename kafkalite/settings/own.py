@@ -25,6 +25,7 @@ OWN_SETTINGS: tuple[Setting, ...] = (
     Setting("kafkalite.schema.registry", BOOLEAN, False),
     Setting("kafkalite.validate.records", BOOLEAN, False, update=Update.CLUSTER_WIDE),
     Setting("kafkalite.slow.request.ms", ConfigType.INT, -1, minimum=-1),
+    Setting("kafkalite.zookeeper.jaas.config", ConfigType.PASSWORD, None),
 )
 
 _DEV = {

@@ -1,7 +1,7 @@
 """A ZooKeeper server as a process, from the jars that PySpark carries.
 
     with ZooKeeper() as zookeeper:
-        broker_settings = {"zookeeper.connect": zookeeper.connect}
+        broker_settings = {"zookeeper.connect": zookeeper.connect, **zookeeper.client_settings()}
 
 It listens on loopback only. Sessions may be as short as 400 ms, and can be expired at will.
 """
@@ -9,6 +9,7 @@ It listens on loopback only. Sessions may be as short as 400 ms, and can be expi
 import contextlib
 import re
 import socket
+import ssl
 import struct
 import tempfile
 from importlib.util import find_spec
@@ -16,10 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from kafkalite.pipeline.installation import java_homes
+from kafkalite.security.digest_md5 import MODULE, DigestExchange
 from kafkalite.testing.processes import Child, ProcessError, unused_port, wait_until_true
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from kafkalite.testing.security import Certificates
 
 INSTALL: Final = "install both, in the checkout, with: pip install '.[cluster]'"
 
@@ -43,6 +47,9 @@ JARS: Final = (
 """What a standalone server loads classes from. With all of Spark's jars it takes 0.65 s and 120 MB
 to start, with these 0.25 s and 70 MB."""
 
+NETTY_JARS: Final = ("netty-*4.*.Final.jar", "netty-tcnative-classes-*.jar")
+"""For encryption; without the native libraries, which Java does as well without."""
+
 JVM_OPTIONS: Final = (
     "-Xmx128m",
     "-XX:+UseSerialGC",
@@ -55,13 +62,30 @@ CONFIG: Final = """tickTime={tick_ms}
 minSessionTimeout={min_session_ms}
 maxSessionTimeout=60000
 dataDir={data_dir}
-clientPort={port}
-clientPortAddress={host}
 maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=ruok,conf,dump
 autopurge.snapRetainCount=3
 autopurge.purgeInterval=24
+"""
+
+PLAIN_PORT: Final = """clientPort={port}
+clientPortAddress={host}
+"""
+
+SECURE_PORT: Final = """secureClientPort={port}
+secureClientPortAddress={host}
+serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
+ssl.keyStore.location={keystore}
+ssl.keyStore.type=PEM
+ssl.trustStore.location={truststore}
+ssl.trustStore.type=PEM
+ssl.clientAuth=want
+"""
+
+LOGINS: Final = """authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
+enforce.auth.enabled=true
+enforce.auth.schemes=sasl
 """
 
 LOGGING: Final = """status=ERROR
@@ -79,6 +103,7 @@ SUPER_SECRET: Final = 0xB3415C00
 """From which a server derives the password of a session (SessionTrackerImpl, ZooKeeperServer)."""
 
 CLOSE_SESSION: Final = -11
+SASL: Final = 102
 _SESSION: Final = re.compile(r"^(0x[0-9a-f]+):$")
 
 
@@ -96,6 +121,10 @@ class ZooKeeper:
         tick_ms: its unit of time: sessions last for at least two of them, and are found expired
             with this precision.
         durable: force each write to disk. Without it nothing survives a crash of the machine.
+        tls: its certificate; it then listens for encrypted connections only, and takes client
+            certificates that the same authority signed.
+        users: passwords by name; without a login nothing is served then. The first of them is
+            whom brokers log in as.
     """
 
     def __init__(
@@ -106,8 +135,12 @@ class ZooKeeper:
         host: str = "127.0.0.1",
         tick_ms: int = 200,
         durable: bool = False,
+        tls: "Certificates | None" = None,
+        users: "Mapping[str, str] | None" = None,
     ) -> None:
         self._clean_up = contextlib.ExitStack()
+        self.tls = tls
+        self.users = dict(users or {})
         if data_dir is None:
             scratch = tempfile.TemporaryDirectory(prefix="kafkalite-zookeeper-")
             data_dir = self._clean_up.enter_context(scratch)
@@ -134,6 +167,24 @@ class ZooKeeper:
     def connect(self) -> str:
         """`HOST:PORT`, for the setting zookeeper.connect."""
         return f"{self.host}:{self.port}"
+
+    def client_settings(self) -> dict[str, str]:
+        """Return the settings by which a broker comes in, besides zookeeper.connect.
+
+        The nodes that it makes are its own where it logs in.
+        """
+        found: dict[str, str] = {}
+        if self.tls is not None:
+            found["zookeeper.ssl.client.enable"] = "true"
+            found["zookeeper.ssl.truststore.type"] = "PEM"
+            found["zookeeper.ssl.truststore.location"] = str(self.tls.ca_file)
+        if self.users:
+            name, password = next(iter(self.users.items()))
+            found["kafkalite.zookeeper.jaas.config"] = login_module(
+                MODULE, username=name, password=password
+            )
+            found["zookeeper.set.acl"] = "true"
+        return found
 
     @property
     def log_file(self) -> Path:
@@ -187,20 +238,30 @@ class ZooKeeper:
             self.port = unused_port(self.host)
         self.data_dir.mkdir(parents=True, exist_ok=True)
         config, logging = self.data_dir / "zoo.cfg", self.data_dir / "log4j2.properties"
-        config.write_text(
-            CONFIG.format(
-                tick_ms=self._tick_ms,
-                min_session_ms=2 * self._tick_ms,
-                data_dir=self.data_dir,
-                port=self.port,
-                host=self.host,
-            )
-        )
+        config.write_text(self._config_text())
         logging.write_text(LOGGING)
-        command = [*self.prefix, _find_java(), *JVM_OPTIONS, "-cp", _classpath()]
+        jars = JARS if self.tls is None else (*JARS, *NETTY_JARS)
+        command = [*self.prefix, _find_java(), *JVM_OPTIONS, "-cp", _classpath(jars)]
+        if self.users:
+            logins = self.data_dir / "jaas.conf"
+            known = {f"user_{name}": password for name, password in self.users.items()}
+            logins.write_text(f"Server {{ {login_module(MODULE, **known)} }};\n")
+            command.append(f"-Djava.security.auth.login.config={logins}")
         command += [f"-Dlog4j2.configurationFile={logging}"]
         command += [f"-Dzookeeper.forceSync={'yes' if self._durable else 'no'}"]
         self._child = Child([*command, MAIN_CLASS, str(config)], log_file=self.log_file)
+
+    def _config_text(self) -> str:
+        text = CONFIG + (PLAIN_PORT if self.tls is None else SECURE_PORT)
+        return (text + (LOGINS if self.users else "")).format(
+            tick_ms=self._tick_ms,
+            min_session_ms=2 * self._tick_ms,
+            data_dir=self.data_dir,
+            port=self.port,
+            host=self.host,
+            keystore=self.tls and self.tls.broker_file,
+            truststore=self.tls and self.tls.ca_file,
+        )
 
     def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Return when a launched server serves clients.
@@ -306,8 +367,14 @@ class ZooKeeper:
             (timeout_ms,) = struct.unpack_from(">i", answer, 4)
             if timeout_ms <= 0:  # it is gone already
                 return
+            self._log_in(connection)
             _send_frame(connection, struct.pack(">ii", 1, CLOSE_SESSION))
             _receive_frame(connection)
+
+    def _log_in(self, connection: socket.socket) -> None:
+        for user, password in [*self.users.items()][:1]:
+            exchange = DigestExchange(user, password, "expiry")
+            exchange.check(_login_step(connection, exchange.answer(_login_step(connection, b""))))
 
     def _four_letters(self, word: str) -> str:
         with self._connection() as connection:
@@ -315,7 +382,25 @@ class ZooKeeper:
             return b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
 
     def _connection(self) -> socket.socket:
-        return socket.create_connection((self.host, self.port), timeout=COMMAND_TIMEOUT_S)
+        plain = socket.create_connection((self.host, self.port), timeout=COMMAND_TIMEOUT_S)
+        if self.tls is None:
+            return plain
+        context = ssl.create_default_context(cafile=str(self.tls.ca_file))
+        context.check_hostname = False
+        try:
+            return context.wrap_socket(plain)
+        except BaseException:
+            plain.close()
+            raise
+
+
+def login_module(module: str, **options: str) -> str:
+    """Return a line as `sasl.jaas.config` and the files of Java have them."""
+    quoted = (
+        (name, value.replace("\\", "\\\\").replace('"', '\\"')) for name, value in options.items()
+    )
+    pairs = " ".join(f'{name}="{value}"' for name, value in quoted)
+    return f"{module} required {pairs};"
 
 
 def session_password(session: int) -> bytes:
@@ -326,6 +411,11 @@ def session_password(session: int) -> bytes:
         seed = (seed * 0x5DEECE66D + 0xB) & ((1 << 48) - 1)
         password += (seed >> 16).to_bytes(4, "little")
     return password
+
+
+def _login_step(connection: socket.socket, token: bytes) -> bytes:
+    _send_frame(connection, struct.pack(">iii", 1, SASL, len(token)) + token)
+    return _receive_frame(connection)[20:]  # behind a header of 16 bytes, and a length
 
 
 def _send_frame(connection: socket.socket, payload: bytes) -> None:
@@ -349,12 +439,12 @@ def _find_java() -> str:
     raise ZooKeeperError(f"ZooKeeper needs Java, and none was found; {INSTALL}")
 
 
-def _classpath() -> str:
+def _classpath(patterns: "Sequence[str]") -> str:
     package = find_spec("pyspark")
     if package is None or not package.submodule_search_locations:
         raise ZooKeeperError(f"ZooKeeper is taken from PySpark, which is missing; {INSTALL}")
     folder = Path(package.submodule_search_locations[0]) / "jars"
-    jars = [str(jar) for pattern in JARS for jar in sorted(folder.glob(pattern))]
+    jars = [str(jar) for pattern in patterns for jar in sorted(folder.glob(pattern))]
     if not any(Path(jar).name.startswith("zookeeper-") for jar in jars):
         raise ZooKeeperError(f"there is no ZooKeeper in {folder}; {INSTALL}")
     return ":".join(jars)
