@@ -82,6 +82,20 @@ class ListenerSettings:
         return tuple(self.value(name) for name in names)
 
 
+ZOOKEEPER_NAMES = {
+    "ssl.cipher.suites": "zookeeper.ssl.cipher.suites",
+    "ssl.enabled.protocols": "zookeeper.ssl.enabled.protocols",
+    "ssl.endpoint.identification.algorithm": "zookeeper.ssl.endpoint.identification.algorithm",
+    "ssl.keystore.location": "zookeeper.ssl.keystore.location",
+    "ssl.keystore.password": "zookeeper.ssl.keystore.password",
+    "ssl.keystore.type": "zookeeper.ssl.keystore.type",
+    "ssl.truststore.location": "zookeeper.ssl.truststore.location",
+    "ssl.truststore.password": "zookeeper.ssl.truststore.password",
+    "ssl.truststore.type": "zookeeper.ssl.truststore.type",
+}
+"""What listeners have and connections to ZooKeeper too."""
+
+
 class ZookeeperSettings(ListenerSettings):
     """Settings of encryption towards ZooKeeper, by the names that a listener has them under.
 
@@ -92,20 +106,15 @@ class ZookeeperSettings(ListenerSettings):
         super().__init__(config, "ZooKeeper")
 
     def value(self, name: str) -> Value:
-        """Return the value of a setting, such as zookeeper.ssl.keystore.type for ssl.keystore.type.
-
-        What Kafka has no setting for has the default of listeners.
-        """
-        location, kind = (
-            self._config.optional_str(f"zookeeper.ssl.keystore.{each}")
-            for each in ("location", "type")
-        )
-        is_pem = (kind or "").upper() == "PEM" or (location or "").endswith(".pem")
-        if is_pem and name in ("ssl.keystore.password", "ssl.key.password"):
-            name = "ssl.keystore.password" if name == "ssl.key.password" else ""
-        if not name or f"zookeeper.{name}" not in BROKER:
-            return BROKER[name].default if name else None
-        value = self._config.value(f"zookeeper.{name}")
+        """Return the value of a setting; what is not set has the default of listeners."""
+        if name in ("ssl.keystore.password", "ssl.key.password"):
+            location, kind = self.text("ssl.keystore.location"), self.text("ssl.keystore.type")
+            is_pem = (kind or "").upper() == "PEM" or (location or "").endswith(".pem")
+            if is_pem != (name == "ssl.key.password"):
+                return None
+            name = "ssl.keystore.password"
+        own = ZOOKEEPER_NAMES.get(name)
+        value = None if own is None else self._config.value(own)
         return BROKER[name].default if value is None else value
 
 

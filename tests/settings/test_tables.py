@@ -119,7 +119,7 @@ def test_settings_say_rightly_whether_the_broker_acts_on_them() -> None:
         for path in package.rglob("*.py")
         if path.parent.name != "settings" and path.name != "log_config.py"
     )
-    named = set(re.findall(r'"([a-z][a-z0-9.]+)"', code))
+    named = set(re.findall(r'"([a-z][a-zA-Z0-9.]+)"', code))
     # Settings of topics reach the code that acts on them as fields of LogConfig.
     fields = set(re.findall(r"\.([a-z0-9_]+)\b", code)) & set(LogConfig.__dataclass_fields__)
     used = {name for name in TOPIC_SYNONYMS if name.replace(".", "_") in fields}
