@@ -1,4 +1,4 @@
-"""Faults and the clock over HTTP, for tests in any language: /api/v1/control/faults and /clock.
+"""Faults, the clock and a fresh start over HTTP, for tests in any language: /api/v1/control/.
 
 Not there where `kafkalite.control` is off, as in profile `kafka`.
 """
@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -18,6 +18,11 @@ from kafkalite.faults.parts import Control
 from kafkalite.faults.rules import Rule
 from kafkalite.faults.specification import FaultRuleError, parse
 from kafkalite.http.routing import HttpError, HttpRequest, HttpResponse, Route, json_response
+from kafkalite.meta.events import DeleteTopic
+from kafkalite.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kafkalite.meta.runner import MetadataRunner
 
 PREFIX: Final = "/api/v1/control"
 WAIT_MAX_S: Final = 600.0
@@ -27,10 +32,16 @@ DISK_ERRORS: Final = {"ENOSPC": 28, "EIO": 5}
 
 
 class ControlApi:
-    """What a test may do to one broker."""
+    """What a test may do to one broker.
 
-    def __init__(self, control: Control) -> None:
+    Args:
+        control: its rules, clock and disk.
+        metadata: where its topics are deleted by a reset.
+    """
+
+    def __init__(self, control: Control, metadata: "MetadataRunner") -> None:
         self._control = control
+        self._metadata = metadata
 
     @property
     def _injector(self) -> Injector:
@@ -59,7 +70,20 @@ class ControlApi:
             _route("POST", "/disk-faults", self._add_disk, "Let the disk fail"),
             _route("GET", "/clock", self._show_clock, "The broker's clock"),
             _route("POST", "/clock", self._change_clock, "Turn the broker's clock"),
+            _route("POST", "/reset", self._reset, "Delete topics, groups and faults; real time"),
         ]
+
+    async def _reset(self, request: HttpRequest) -> Any:
+        """Make the broker as it was at its start; clients stay connected, groups are gone."""
+        request.json()
+        removed = await self._clear(request)
+        if isinstance(self._control.clock, AdjustableClock):
+            self._control.clock.restore()
+        names = list(self._metadata.image.topics)
+        for result in await self._metadata.submit_all([DeleteTopic(name=name) for name in names]):
+            if isinstance(result, KafkaError):
+                raise result
+        return {"topics": sorted(name for name in names if not name.startswith("__")), **removed}
 
     # --- Faults ----------------------------------------------------------------------------------
 

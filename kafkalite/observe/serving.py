@@ -80,7 +80,7 @@ def optional_routes(parts: BrokerParts) -> "Iterator[list[Route]]":
     if parts.control.is_allowed:
         from kafkalite.faults.control import ControlApi
 
-        yield ControlApi(parts.control).routes()
+        yield ControlApi(parts.control, services.metadata).routes()
     if services.config.bool("kafkalite.schema.registry"):
         from kafkalite.registry.rest import RegistryApi
         from kafkalite.registry.service import Registry

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kafkalite.testing.broker import Broker as Broker
     from kafkalite.testing.cluster import Cluster as Cluster
+    from kafkalite.testing.container import KafkaContainer as KafkaContainer
     from kafkalite.testing.journal import SeenRequest as SeenRequest
     from kafkalite.testing.zookeeper import ZooKeeper as ZooKeeper
 
 _HOMES = {
     "Broker": "kafkalite.testing.broker",
     "Cluster": "kafkalite.testing.cluster",
+    "KafkaContainer": "kafkalite.testing.container",
     "SeenRequest": "kafkalite.testing.journal",
     "ZooKeeper": "kafkalite.testing.zookeeper",
 }
 
-__all__ = ["Broker", "Cluster", "SeenRequest", "ZooKeeper"]
+__all__ = ["Broker", "Cluster", "KafkaContainer", "SeenRequest", "ZooKeeper"]
 
 
 def __getattr__(name: str) -> Any:

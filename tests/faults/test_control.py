@@ -159,3 +159,19 @@ def test_from_the_command_line(broker, capsys):
 def test_a_broker_that_is_not_there_is_told(capsys):
     assert run(["clock", "show", "--http", "http://127.0.0.1:1"]) == 1
     assert "--http names it" in capsys.readouterr().err
+
+
+def test_reset_makes_the_broker_as_it_was_at_its_start(broker):
+    assert send(broker) == 0
+    call(
+        broker, "POST", "/faults", {"api": "Produce", "topic": "orders", "error": 19, "once": True}
+    )
+    call(broker, "POST", "/clock", {"advance_s": 100})
+    status, answer = call(broker, "POST", "/reset", {})
+    assert status == 200
+    assert answer["topics"] == ["orders"]
+    assert [rule["hits"] for rule in answer["removed"]] == [0]
+    assert broker.topics() == []
+    assert call(broker, "GET", "/faults")[1]["faults"] == []
+    assert abs(call(broker, "GET", "/clock")[1]["ahead_s"]) < 50
+    broker.create_topic("orders")
