@@ -13,11 +13,11 @@ from typing import Any
 from uuid import UUID
 
 from kafkalite.config import load_config
+from kafkalite.meta.batch_decide import batch_decide, slices
 from kafkalite.meta.changes import from_json, snapshot, to_json, to_text
-from kafkalite.meta.deciding import decide_all, slices
 from kafkalite.meta.events import CreateTopic, Event, RegisterBroker, UnregisterBroker
 from kafkalite.meta.image import Image, ImageBuilder
-from kafkalite.meta.transactions import operations, parts_of
+from kafkalite.meta.zookeeper.multi_operations import operations, split_commit
 from kafkalite.wire.messages.metadata import (
     METADATA,
     MetadataResponse,
@@ -38,7 +38,7 @@ def timed(what: str, function: Callable[[], Any]) -> Any:
 
 
 def decided(events: list[Event], image: Image) -> tuple[list[Any], Image]:
-    decision = decide_all(events, image, CONFIG, and_then=lambda changes, image: [])
+    decision = batch_decide(events, image, CONFIG, and_then=lambda changes, image: [])
     return decision.changes, decision.image
 
 
@@ -119,7 +119,7 @@ def main(brokers: int, partitions: int, per_topic: int) -> None:
     lost: list[Event] = [UnregisterBroker(broker_id=brokers // 2)]
     changes, after = timed("a broker is lost: decided", lambda: decided(lost, image))
     print(f"{'  partitions that change':60s} {len(changes) - 1:10,d}")
-    parts = timed("a broker is lost: cut into transactions", lambda: parts_of(changes, image))
+    parts = timed("a broker is lost: cut into transactions", lambda: split_commit(changes, image))
     print(f"{'  transactions':60s} {len(parts):10,d}")
     timed("a broker is lost: as text", lambda: list(map(to_text, changes)))
     timed(

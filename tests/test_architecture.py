@@ -83,8 +83,8 @@ def calls():
         code = frame.f_code
         name = names.get(code)
         if name is None:
-            is_own = "/kafkalite/" in code.co_filename
-            name = code.co_qualname if is_own else ""
+            is_local_request = "/kafkalite/" in code.co_filename
+            name = code.co_qualname if is_local_request else ""
             if name and "." not in name:
                 name = f"{Path(code.co_filename).stem}.{name}"
             names[code] = name

@@ -9,7 +9,7 @@ from kafkalite.client import admin
 from kafkalite.client.cluster import Client
 from kafkalite.client.connection import Connection
 from kafkalite.config import settings_of_environment
-from kafkalite.settings.tables import BROKER as BROKER_SETTINGS
+from kafkalite.settings.registry import BROKER as BROKER_SETTINGS
 from kafkalite.testing.processes import wait_until_true
 from kafkalite.testing.zookeeper import ZooKeeper
 from kafkalite.wire.errors import KafkaError

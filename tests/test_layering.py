@@ -28,14 +28,14 @@ LAYERS = [
 """What stands lower in this list may import what stands higher, never the other way round."""
 
 CORES = {
-    "wire", "group", "log/validate", "log/producer_state", "log/put_off", "log/epochs",
-    "log/aborted", "log/retention", "log/compaction", "coordinator/shard", "coordinator/records",
+    "wire", "group", "log/validate", "log/producer_state", "log/sequence_hold", "log/leader_epochs",
+    "log/transaction_index", "log/retention", "log/compaction", "coordinator/shard", "coordinator/records",
     "meta/image",
     "meta/changes", "meta/controller", "meta/events", "meta/names", "meta/alter_configs",
-    "meta/placement", "meta/election", "meta/adoption", "meta/brokers", "meta/partitions",
-    "meta/reassign", "meta/znodes", "meta/transactions", "meta/group_configs", "meta/features",
+    "meta/placement", "meta/election", "meta/adoption", "meta/brokers", "meta/partition_changes",
+    "meta/reassign", "meta/zookeeper/znodes", "meta/zookeeper/multi_operations", "meta/group_configs", "meta/features",
     "api/fetch_session", "api/client_metrics",
-    "isr/state", "isr/leader", "isr/follower", "isr/waiters", "isr/reading", "isr/throttle",
+    "isr/state", "isr/leader", "isr/follower", "isr/pending_acks", "isr/partition_read", "isr/throttle",
     "isr/offline",
     "share/acknowledgement", "share/acquisition", "share/batches", "share/events",
     "share/inflight", "share/partition", "share/records", "share/settings", "share/shard",
@@ -47,17 +47,22 @@ CORES = {
     "http/access", "http/routing",
     "security/acls", "security/digest_md5",
     "meta/acls", "security/shorthand",
-    "txn/states", "txn/transactions", "txn/events", "txn/queries", "txn/records", "txn/shard",
+    "txn/states", "txn/transactions", "txn/events", "txn/admin", "txn/records", "txn/shard",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""
 
 NOT_IN_CORES = {"trio", "socket", "os", "time", "random", "threading", "logging", "kazoo"}
 
-THREADED = {"log/disk", "meta/zookeeper", "testing/broker", "testing/proxy"}
+THREADED = {"log/disk", "meta/zookeeper/store", "testing/broker", "testing/proxy"}
 """The modules that may start threads; those of testing/ work while the test's thread blocks."""
 
 ONLY_IMPORTERS = {
-    "kazoo": {"meta/bridge", "meta/deletions", "meta/zookeeper", "meta/zookeeper_access"},
+    "kazoo": {
+        "meta/zookeeper/kazoo_bridge",
+        "meta/zookeeper/topic_deletions",
+        "meta/zookeeper/store",
+        "meta/zookeeper_access",
+    },
     "cramjam": {"wire/compression"},
     "zstandard": {"wire/compression"},
     "construct": {"wire"},

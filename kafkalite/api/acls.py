@@ -8,7 +8,7 @@ from functools import partial
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.submission import Result
+from kafkalite.api.metadata_requests import Result
 from kafkalite.meta.events import CreateAcl, DeleteAcl
 from kafkalite.security.acls import (
     Entry,
@@ -45,7 +45,7 @@ from kafkalite.wire.messages.describe_acls import (
 )
 
 
-def admit_describe(request: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
+def handle_describe(request: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
     """Answer from the image, by what rules are about."""
     _check_enabled(context)
     wanted = Filter(
@@ -90,7 +90,7 @@ def refuse_describe(
     return DescribeAclsResponse(error_code=error.code, error_message=error.message or None)
 
 
-def admit_create(request: CreateAclsRequest, context: RequestContext) -> Pending:
+def handle_create(request: CreateAclsRequest, context: RequestContext) -> Pending:
     """Make rules with one commit; one that is refused does not touch the others."""
     _check_enabled(context)
     return Pending(partial(_create, request, context))
@@ -104,7 +104,7 @@ def refuse_create(
     return CreateAclsResponse(results=[_created(error) for _ in request.creations])
 
 
-def admit_delete(request: DeleteAclsRequest, context: RequestContext) -> Pending:
+def handle_delete(request: DeleteAclsRequest, context: RequestContext) -> Pending:
     """Take rules away with one commit."""
     _check_enabled(context)
     return Pending(partial(_delete, request, context))
@@ -222,7 +222,7 @@ def _deleted(rule: Rule, failure: KafkaError | None) -> DeleteAclsMatchingAcl:
 
 
 HANDLERS = (
-    Handler(DESCRIBE_ACLS, admit_describe, refuse_describe),
-    Handler(CREATE_ACLS, admit_create, refuse_create, forwarded=True),
-    Handler(DELETE_ACLS, admit_delete, refuse_delete, forwarded=True),
+    Handler(DESCRIBE_ACLS, handle_describe, refuse_describe),
+    Handler(CREATE_ACLS, handle_create, refuse_create, forward_to_controller=True),
+    Handler(DELETE_ACLS, handle_delete, refuse_delete, forward_to_controller=True),
 )

@@ -22,7 +22,7 @@ TIMEOUT_S = 30.0
 """As the request of a broker may take (request.timeout.ms)."""
 
 
-def admit(request: AllocateProducerIdsRequest, context: RequestContext) -> Pending:
+def handle(request: AllocateProducerIdsRequest, context: RequestContext) -> Pending:
     """Allocate a block."""
     return Pending(partial(_allocate, request, context))
 
@@ -50,4 +50,4 @@ async def _allocate(
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "metadata could not be stored in time")
 
 
-HANDLERS = (Handler(ALLOCATE_PRODUCER_IDS, admit, refuse, between_brokers=True),)
+HANDLERS = (Handler(ALLOCATE_PRODUCER_IDS, handle, refuse, inter_broker_only=True),)

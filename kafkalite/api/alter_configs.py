@@ -26,12 +26,12 @@ _Answer = TypeVar(
 )
 
 
-def admit_full(request: full.AlterConfigsRequest, context: RequestContext) -> Pending:
+def handle_full(request: full.AlterConfigsRequest, context: RequestContext) -> Pending:
     """Replace the settings of each resource; a refused one does not touch the others."""
     return Pending(partial(_alter_fully, request, context))
 
 
-def admit_incremental(
+def handle_incremental(
     request: incremental.IncrementalAlterConfigsRequest, context: RequestContext
 ) -> Pending:
     """Change settings of each resource; a refused one does not touch the others."""
@@ -172,12 +172,12 @@ def _is_of_loggers(request: incremental.IncrementalAlterConfigsRequest) -> bool:
 
 
 HANDLERS = (
-    Handler(full.ALTER_CONFIGS, admit_full, refuse_full, forwarded=True),
+    Handler(full.ALTER_CONFIGS, handle_full, refuse_full, forward_to_controller=True),
     Handler(
         incremental.INCREMENTAL_ALTER_CONFIGS,
-        admit_incremental,
+        handle_incremental,
         refuse_incremental,
-        forwarded=True,
-        is_own=_is_of_loggers,
+        forward_to_controller=True,
+        is_local_request=_is_of_loggers,
     ),
 )

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.submission import Result, submit_within
+from kafkalite.api.metadata_requests import Result, submit_within
 from kafkalite.meta.changes import PartitionChanged
 from kafkalite.meta.events import AlterPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -30,7 +30,7 @@ TIMEOUT_MS = 30_000
 OF_THE_WHOLE = (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.NOT_CONTROLLER)
 
 
-def admit(request: AlterPartitionRequest, context: RequestContext) -> Pending:
+def handle(request: AlterPartitionRequest, context: RequestContext) -> Pending:
     """Decide about all partitions with one commit; a refused one does not touch the others."""
     return Pending(partial(_alter, request, context))
 
@@ -98,7 +98,7 @@ def _answer(event: AlterPartition, result: Result, context: RequestContext) -> A
             partition_index=event.index, error_code=ErrorCode.UNKNOWN_TOPIC_ID
         )
     if state.leader_epoch != event.leader_epoch:
-        # They completed a reassignment, which began a new reign (as Kafka since KIP-841).
+        # They completed a reassignment, which began a new epoch (as Kafka since KIP-841).
         return AlterPartitionResult(
             partition_index=event.index, error_code=ErrorCode.NEW_LEADER_ELECTED
         )
@@ -112,4 +112,4 @@ def _answer(event: AlterPartition, result: Result, context: RequestContext) -> A
     )
 
 
-HANDLERS = (Handler(ALTER_PARTITION, admit, refuse, between_brokers=True),)
+HANDLERS = (Handler(ALTER_PARTITION, handle, refuse, inter_broker_only=True),)

@@ -23,7 +23,7 @@ FUTURE_SUFFIX_BYTES = len(".") + 32 + len("-future")
 """What Kafka appends to the name of the directory that a replica is moved to."""
 
 
-def admit(
+def handle(
     request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:
     """Answer each partition by itself; of two directories for one the latter counts."""
@@ -74,4 +74,4 @@ def _answer(
     return AlterReplicaLogDirsResponse(results=list(topics.values()))
 
 
-HANDLERS = (Handler(ALTER_REPLICA_LOG_DIRS, admit, refuse),)
+HANDLERS = (Handler(ALTER_REPLICA_LOG_DIRS, handle, refuse),)

@@ -38,7 +38,7 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASC
 def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
     """Return the handler that advertises `others` and itself."""
     others = tuple(others)
-    everyone = [handler.api for handler in others if not handler.between_brokers]
+    everyone = [handler.api for handler in others if not handler.inter_broker_only]
     keys_of_clients = _ranges([*everyone, API_VERSIONS])
     keys = _ranges([*(handler.api for handler in others), API_VERSIONS])
     without_telemetry = [key for key in keys if key.api_key not in TELEMETRY]
@@ -49,7 +49,7 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
     ]
     supported = [each for each in supported_from_0 if each.min_version > 0]
 
-    def admit(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
         if context.api_version >= FIRST_VERSION_WITH_SOFTWARE:
             for value in (request.client_software_name, request.client_software_version):
                 if not SOFTWARE_NAME.fullmatch(value):
@@ -75,7 +75,7 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
             ],
         )
 
-    return (*others, Handler(API_VERSIONS, admit, refuse))
+    return (*others, Handler(API_VERSIONS, handle, refuse))
 
 
 def refuse(

@@ -25,10 +25,10 @@ from kafkalite.api.needs import (
     Each,
     EachResource,
     Need,
-    admit_each,
     admitted,
     denied,
     group_id_of,
+    handle_each,
     itself,
     then,
     topic_field,
@@ -48,7 +48,7 @@ READ, WRITE, CREATE, DELETE = Operation.READ, Operation.WRITE, Operation.CREATE,
 ALTER, DESCRIBE = Operation.ALTER, Operation.DESCRIBE
 
 
-def admit(handler: Handler, request: Any, context: "RequestContext") -> Any:
+def handle(handler: Handler, request: Any, context: "RequestContext") -> Any:
     """Have a request answered as far as it is allowed; to be called instead of the handler.
 
     Raises:
@@ -65,8 +65,8 @@ def admit(handler: Handler, request: Any, context: "RequestContext") -> Any:
         return special(handler, request, context)
     each = EACH.get(key)
     if each is None or not getattr(request, each.items):
-        return then(handler.admit(request, context), partial(strip, key, request, context))
-    return admit_each(each, handler, request, context)
+        return then(handler.handle(request, context), partial(strip, key, request, context))
+    return handle_each(each, handler, request, context)
 
 
 READS_GROUP: Final = (Need(READ, GROUP, group_id_of),)
@@ -165,7 +165,7 @@ EACH: Final[dict[ApiKey, Each]] = {
 def _metadata(handler: Handler, request: Any, context: "RequestContext") -> Any:
     """Leave out what may not be seen where all was asked for; refuse what was named (rule 549)."""
     if not request.topics:
-        return then(handler.admit(request, context), partial(_strip_metadata, context, all_=True))
+        return then(handler.handle(request, context), partial(_strip_metadata, context, all_=True))
     image = context.services.metadata.image
     refused: list[Any] = []
     allowed: list[Any] = []
@@ -188,7 +188,7 @@ def _metadata(handler: Handler, request: Any, context: "RequestContext") -> Any:
                 continue
         allowed.append(topic)
     if not refused:
-        return then(handler.admit(request, context), partial(_strip_metadata, context, all_=False))
+        return then(handler.handle(request, context), partial(_strip_metadata, context, all_=False))
     part = copy.copy(request)
     part.topics = refused
     answers = handler.refuse(part, denied(TOPIC), context).topics
@@ -226,13 +226,13 @@ def _find_coordinator(handler: Handler, request: Any, context: "RequestContext")
     if kind is None:
         if not may(context, Operation.CLUSTER_ACTION, CLUSTER):
             raise denied(CLUSTER)
-        return handler.admit(request, context)
+        return handler.handle(request, context)
     if not request.coordinator_keys:
         if not may(context, DESCRIBE, kind, request.key):
             raise denied(kind)
-        return handler.admit(request, context)
+        return handler.handle(request, context)
     each = Each("coordinator_keys", "coordinators", DESCRIBE, kind, itself)
-    return admit_each(each, handler, request, context)
+    return handle_each(each, handler, request, context)
 
 
 def _offset_fetch(handler: Handler, request: Any, context: "RequestContext") -> Any:
@@ -245,7 +245,7 @@ def _offset_fetch(handler: Handler, request: Any, context: "RequestContext") -> 
             response.topics = _seen(response.topics, context, is_named=named is not None)
             return response
 
-        return then(handler.admit(request, context), strip_one)
+        return then(handler.handle(request, context), strip_one)
     names = {group.group_id: group.topics is not None for group in request.groups}
 
     def strip(response: Any) -> Any:
@@ -256,7 +256,7 @@ def _offset_fetch(handler: Handler, request: Any, context: "RequestContext") -> 
         return response
 
     each = Each("groups", "groups", DESCRIBE, GROUP, lambda group, _: group.group_id)
-    return then(admit_each(each, handler, request, context), strip)
+    return then(handle_each(each, handler, request, context), strip)
 
 
 def _seen(topics: list[Any], context: "RequestContext", *, is_named: bool) -> list[Any]:
@@ -305,14 +305,14 @@ def _offset_delete(handler: Handler, request: Any, context: "RequestContext") ->
             response.topics.extend(answers)
         return response
 
-    return then(handler.admit(rest, context), add)
+    return then(handler.handle(rest, context), add)
 
 
 def _delete_topics(handler: Handler, request: Any, context: "RequestContext") -> Any:
     items = "topics" if request.topics else "topic_names"
     name = topic_name if request.topics else itself
     each = Each(items, "responses", DELETE, TOPIC, name, unless=DELETE)
-    return admit_each(each, handler, request, context)
+    return handle_each(each, handler, request, context)
 
 
 def _init_producer_id(handler: Handler, request: Any, context: "RequestContext") -> Any:
@@ -330,7 +330,7 @@ def _init_producer_id(handler: Handler, request: Any, context: "RequestContext")
         host = context.peer_address[0]
         if not authorizer.rules.decide_any(context.principal, host, WRITE, TOPIC):
             raise denied(CLUSTER)
-    return handler.admit(request, context)
+    return handler.handle(request, context)
 
 
 def _add_partitions(handler: Handler, request: Any, context: "RequestContext") -> Any:
@@ -338,13 +338,13 @@ def _add_partitions(handler: Handler, request: Any, context: "RequestContext") -
     if context.api_version >= FIRST_ADD_BY_BROKERS:
         if not may(context, Operation.CLUSTER_ACTION, CLUSTER):
             raise denied(CLUSTER)
-        return handler.admit(request, context)
+        return handler.handle(request, context)
     if not may(context, WRITE, TRANSACTION, request.v3_and_below_transactional_id):
         raise denied(TRANSACTION)
     topics = request.v3_and_below_topics
     refused = {t.name for t in topics if not may(context, WRITE, TOPIC, t.name)}
     if not refused:
-        return handler.admit(request, context)
+        return handler.handle(request, context)
     response = handler.refuse(request, KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED), context)
     for topic in response.results_by_topic_v3_and_below:
         if topic.name in refused:

@@ -17,8 +17,8 @@ from zlib import crc32
 
 from kafkalite.meta.changes import CLIENT_METRICS_RESOURCE
 from kafkalite.meta.image import ConfigResource
-from kafkalite.settings.kinds import SettingError, parse_value, split_list
-from kafkalite.settings.tables import CLIENT_METRICS
+from kafkalite.settings.config_def import SettingError, parse_value, split_list
+from kafkalite.settings.registry import CLIENT_METRICS
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.compression import Codec, decompress
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage

@@ -11,13 +11,13 @@ from uuid import uuid4
 
 from kafkalite.api.authorized_operations import ON_GROUP
 from kafkalite.api.context import RequestContext
-from kafkalite.api.coordinated import (
-    ask_each,
-    ask_group,
+from kafkalite.api.coordinator_requests import (
     check_group_id,
     check_size,
     client_code,
-    respond,
+    gather,
+    handle_group_request,
+    to_pending,
 )
 from kafkalite.api.handler import Handler
 from kafkalite.group.consumer.events import ConsumerHeartbeat, DescribeConsumerGroup
@@ -69,7 +69,7 @@ def heartbeat(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -
         new_member_id="" if request.member_id else str(uuid4()),
         principal=context.principal,
     )
-    return respond(ask_group(request.group_id, event, context))
+    return to_pending(handle_group_request(request.group_id, event, context))
 
 
 def _check_sizes(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> None:
@@ -107,7 +107,7 @@ def describe(request: ConsumerGroupDescribeRequest, context: RequestContext) -> 
                 group.authorized_operations = ON_GROUP
         return ConsumerGroupDescribeResponse(groups=groups)
 
-    return ask_each(
+    return gather(
         request.group_ids,
         lambda group_id: _describe_one(group_id, context),
         _not_described,
@@ -117,7 +117,7 @@ def describe(request: ConsumerGroupDescribeRequest, context: RequestContext) -> 
 
 def _describe_one(group_id: str, context: RequestContext) -> Any:
     check_group_id(group_id)
-    return ask_group(group_id, DescribeConsumerGroup(group_id), context)
+    return handle_group_request(group_id, DescribeConsumerGroup(group_id), context)
 
 
 def refuse_describe(

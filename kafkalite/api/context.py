@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafkalite.group.metadata import GroupMetadata
     from kafkalite.isr.replicas import ReplicaManager
     from kafkalite.log.manager import LogManager
-    from kafkalite.log.put_off import PutOff
+    from kafkalite.log.sequence_hold import SequenceHold
     from kafkalite.meta.background_topics import BackgroundTopics
     from kafkalite.meta.deleted_topics import DeletedTopics
     from kafkalite.meta.group_configs import GroupConfigs
@@ -36,11 +36,11 @@ class Services:
     logs: "LogManager"
     metadata: "MetadataRunner"
     replicas: "ReplicaManager"
-    groups: "CoordinatorRuntime"
+    coordinators: "CoordinatorRuntime"
     group_metadata: "GroupMetadata"
     """What the shards of groups read; told each image before they are."""
     transactions: "TransactionCoordinator"
-    put_off: "PutOff"
+    sequence_hold: "SequenceHold"
     """Batches that have to come again before their successors may."""
     fetch_sessions: "FetchSessions"
     share: "ShareService"
@@ -58,7 +58,7 @@ class Services:
 class LoginGate(Protocol):
     """A client's login, as far as it is known here (`network/login.py`)."""
 
-    def admit(self, frame: memoryview, context: "RequestContext", dispatcher: Any) -> Any:
+    def handle(self, frame: memoryview, context: "RequestContext", dispatcher: Any) -> Any:
         """Answer a frame, be it by the dispatcher."""
         ...
 
@@ -69,7 +69,7 @@ class RequestContext:
 
     There is one per connection: `api_version`, `client_id` and `now_ms` are those of the request
     in process, of which a connection has one at a time (rule 9), so they hold until it is
-    answered; behind a `DelayedOperation` that `lets_next_in` they do not.
+    answered; behind a `DelayedOperation` that `allows_pipelining` they do not.
     """
 
     services: Services

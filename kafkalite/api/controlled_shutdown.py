@@ -24,7 +24,7 @@ TIMEOUT_S = 30.0
 """As the request of a broker may take (request.timeout.ms)."""
 
 
-def admit(request: ControlledShutdownRequest, context: RequestContext) -> Pending:
+def handle(request: ControlledShutdownRequest, context: RequestContext) -> Pending:
     """Give the broker's leaderships away."""
     return Pending(partial(_shut_down, request, context))
 
@@ -54,4 +54,4 @@ async def _shut_down(
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "metadata could not be stored in time")
 
 
-HANDLERS = (Handler(CONTROLLED_SHUTDOWN, admit, refuse, between_brokers=True),)
+HANDLERS = (Handler(CONTROLLED_SHUTDOWN, handle, refuse, inter_broker_only=True),)

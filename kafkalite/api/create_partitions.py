@@ -8,7 +8,7 @@ from functools import partial
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.submission import submit_within
+from kafkalite.api.metadata_requests import submit_within
 from kafkalite.meta.events import CreatePartitions
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.create_partitions import (
@@ -20,7 +20,7 @@ from kafkalite.wire.messages.create_partitions import (
 )
 
 
-def admit(request: CreatePartitionsRequest, context: RequestContext) -> Pending:
+def handle(request: CreatePartitionsRequest, context: RequestContext) -> Pending:
     """Add the partitions with one commit; a refused topic does not touch the others."""
     return Pending(partial(_create, request, context))
 
@@ -70,4 +70,4 @@ def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
     )
 
 
-HANDLERS = (Handler(CREATE_PARTITIONS, admit, refuse, forwarded=True),)
+HANDLERS = (Handler(CREATE_PARTITIONS, handle, refuse, forward_to_controller=True),)

@@ -14,7 +14,7 @@ import trio
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.submission import Result, submit_within
+from kafkalite.api.metadata_requests import Result, submit_within
 from kafkalite.config.report import describe_topic
 from kafkalite.meta.changes import TopicCreated
 from kafkalite.meta.controller import check_partition_count
@@ -39,7 +39,7 @@ Described = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 """What a topic with certain settings of its own is answered with; most topics have the same."""
 
 
-def admit(request: CreateTopicsRequest, context: RequestContext) -> Pending:
+def handle(request: CreateTopicsRequest, context: RequestContext) -> Pending:
     """Create the topics one by one; a refused one does not touch the others (rule 250)."""
     return Pending(partial(_create, request, context))
 
@@ -135,4 +135,4 @@ def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
     )
 
 
-HANDLERS = (Handler(CREATE_TOPICS, admit, refuse, forwarded=True),)
+HANDLERS = (Handler(CREATE_TOPICS, handle, refuse, forward_to_controller=True),)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 NO_LEADER = -1
 
 
-class Endpoint(NamedTuple):
+class LeaderEndpoint(NamedTuple):
     """Where the client reaches a broker."""
 
     node_id: int
@@ -27,7 +27,7 @@ class CurrentLeaders:
 
     def __init__(self, context: "RequestContext") -> None:
         self._context = context
-        self._endpoints: dict[int, Endpoint] = {}
+        self._endpoints: dict[int, LeaderEndpoint] = {}
 
     def of(self, name: str | None, topic_id: "UUID", index: int) -> tuple[int, int] | None:
         """Return (leader, leader epoch) of a partition; None if there is no such partition.
@@ -44,9 +44,9 @@ class CurrentLeaders:
             return NO_LEADER, state.leader_epoch
         address = self._context.endpoint(broker)
         if address is not None:
-            self._endpoints[state.leader] = Endpoint(state.leader, *address, broker.rack)
+            self._endpoints[state.leader] = LeaderEndpoint(state.leader, *address, broker.rack)
         return state.leader, state.leader_epoch
 
-    def endpoints(self) -> list[Endpoint]:
+    def endpoints(self) -> list[LeaderEndpoint]:
         """Return where the leaders named so far are reached."""
         return list(self._endpoints.values())

@@ -28,7 +28,7 @@ Waiting = list[tuple[Partition, int, DeleteRecordsPartitionResult]]
 """Partitions, the offset that all their replicas are to begin at, and where to put the outcome."""
 
 
-def admit(
+def handle(
     request: DeleteRecordsRequest, context: RequestContext
 ) -> DeleteRecordsResponse | Pending:
     """Delete for each partition by itself; answer when all living replicas have done so."""
@@ -132,4 +132,4 @@ def _failed(index: int, error: KafkaError) -> DeleteRecordsPartitionResult:
     )
 
 
-HANDLERS = (Handler(DELETE_RECORDS, admit, refuse),)
+HANDLERS = (Handler(DELETE_RECORDS, handle, refuse),)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.submission import submit_within
+from kafkalite.api.metadata_requests import submit_within
 from kafkalite.meta.events import DeleteTopic
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -28,7 +28,7 @@ FIRST_VERSION_BY_ID = 6
 FIRST_VERSION_THAT_KNOWS_DISABLED = 3
 
 
-def admit(request: DeleteTopicsRequest, context: RequestContext) -> Pending:
+def handle(request: DeleteTopicsRequest, context: RequestContext) -> Pending:
     """Delete the topics with one commit; a refused one does not touch the others."""
     return Pending(partial(_delete, request, context))
 
@@ -138,4 +138,4 @@ def _refused(name: str | None, topic_id: UUID, error: KafkaError) -> DeletableTo
     )
 
 
-HANDLERS = (Handler(DELETE_TOPICS, admit, refuse, forwarded=True),)
+HANDLERS = (Handler(DELETE_TOPICS, handle, refuse, forward_to_controller=True),)

@@ -27,7 +27,7 @@ from kafkalite.meta.changes import (
 )
 from kafkalite.meta.image import ConfigResource
 from kafkalite.meta.names import refusal_of_name
-from kafkalite.settings.kinds import ConfigSource
+from kafkalite.settings.config_def import ConfigSource
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.describe_configs import (
     DESCRIBE_CONFIGS,
@@ -42,7 +42,7 @@ from kafkalite.wire.messages.describe_configs import (
 BROKER_LOGGER_RESOURCE = 8
 
 
-def admit(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     """Answer each resource by itself."""
     results = []
     for resource in request.resources:
@@ -153,4 +153,4 @@ def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeCo
     )
 
 
-HANDLERS = (Handler(DESCRIBE_CONFIGS, admit, refuse),)
+HANDLERS = (Handler(DESCRIBE_CONFIGS, handle, refuse),)

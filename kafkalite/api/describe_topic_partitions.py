@@ -9,7 +9,7 @@ Not implemented: eligible leader replicas (KIP-966), which ZooKeeper's clusters 
 from kafkalite.api.authorized_operations import NOT_REQUESTED, ON_TOPIC
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
-from kafkalite.api.reachable import Endpoints, endpoints_for, leader_for, offline_replicas
+from kafkalite.api.listener_endpoints import Endpoints, endpoints_for, leader_for, offline_replicas
 from kafkalite.meta.image import Image, PartitionImage, TopicImage
 from kafkalite.types import INTERNAL_TOPICS
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -23,7 +23,7 @@ from kafkalite.wire.messages.describe_topic_partitions import (
 )
 
 
-def admit(
+def handle(
     request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
     """Answer one page from the image."""
@@ -130,4 +130,4 @@ def _unknown(name: str, image: Image) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-HANDLERS = (Handler(DESCRIBE_TOPIC_PARTITIONS, admit, refuse),)
+HANDLERS = (Handler(DESCRIBE_TOPIC_PARTITIONS, handle, refuse),)

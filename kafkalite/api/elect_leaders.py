@@ -8,7 +8,7 @@ from functools import partial
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.submission import Result, submit_within
+from kafkalite.api.metadata_requests import Result, submit_within
 from kafkalite.meta.events import ElectLeader
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.elect_leaders import (
@@ -24,7 +24,7 @@ UNCLEAN = 1
 FIRST_VERSION_WITH_ERROR = 1
 
 
-def admit(request: ElectLeadersRequest, context: RequestContext) -> Pending:
+def handle(request: ElectLeadersRequest, context: RequestContext) -> Pending:
     """Elect with one commit; a refused partition does not touch the others."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise KafkaError(
@@ -95,4 +95,4 @@ def _answers(results: Iterable[tuple[ElectLeader, Result]]) -> list[ReplicaElect
     return list(topics.values())
 
 
-HANDLERS = (Handler(ELECT_LEADERS, admit, refuse, forwarded=True),)
+HANDLERS = (Handler(ELECT_LEADERS, handle, refuse, forward_to_controller=True),)

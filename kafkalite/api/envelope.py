@@ -28,8 +28,10 @@ UNKNOWN_ADDRESS = "0.0.0.0"
 def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
     """Return the handler of envelopes, in which there may be any forwarded request of `others`."""
     others = tuple(others)
-    forwarded = {int(handler.api.key): handler for handler in others if handler.forwarded}
-    return (*others, Handler(ENVELOPE, partial(_admit, forwarded), refuse, between_brokers=True))
+    forwarded = {
+        int(handler.api.key): handler for handler in others if handler.forward_to_controller
+    }
+    return (*others, Handler(ENVELOPE, partial(_handle, forwarded), refuse, inter_broker_only=True))
 
 
 def envelope_of(frame: memoryview, context: RequestContext) -> EnvelopeRequest:
@@ -63,7 +65,7 @@ def refuse(
     return EnvelopeResponse(error_code=error.code)
 
 
-def _admit(
+def _handle(
     forwarded: Mapping[int, Handler], request: EnvelopeRequest, context: RequestContext
 ) -> EnvelopeResponse | Pending:
     """Have the handler of the request that is inside answer it.
@@ -100,11 +102,11 @@ def _admit(
     )
     try:
         if context.services.authorizer is None:
-            result = handler.admit(message, inner)
+            result = handler.handle(message, inner)
         else:
             from kafkalite.api import authorization  # see server/composition.py
 
-            result = authorization.admit(handler, message, inner)
+            result = authorization.handle(handler, message, inner)
     except KafkaError as error:
         result = _refused(handler, message, error, inner)
     if isinstance(result, Pending):

@@ -20,10 +20,10 @@ from kafkalite.api.context import RequestContext
 from kafkalite.api.current_leader import CurrentLeaders
 from kafkalite.api.fetch_session import CachedPartition, FetchPlan
 from kafkalite.api.handler import DelayedOperation, Handler
-from kafkalite.api.read_replica import preferred_replica
+from kafkalite.api.preferred_read_replica import preferred_replica
 from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead, Watcher
 from kafkalite.isr.recovering import LogEnd
-from kafkalite.isr.state import Member
+from kafkalite.isr.state import IsrMember
 from kafkalite.isr.traffic import TopicTraffic
 from kafkalite.log.region import FileRegion
 from kafkalite.security.acls import Operation, ResourceType
@@ -51,7 +51,7 @@ MOVED_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 CONSUMER = -1
 """Replica id of ordinary consumers; tools that compare replicas send less."""
 NO_RACK = ""
-HIGH_WATERMARK_NEWS_MS = 50
+HIGH_WATERMARK_UPDATE_MS = 50
 """A follower hears of another high watermark after this time at most. At once would be a second
 Fetch for each append that is replicated; under load records are on their way much sooner."""
 
@@ -59,7 +59,7 @@ Results = list[tuple[CachedPartition, PartitionData]]
 
 
 @dataclass(slots=True, kw_only=True)
-class Reader:
+class FetchReader:
     """Who fetches, and what may be read by it.
 
     Attributes:
@@ -79,8 +79,8 @@ class Reader:
     is_follower: bool = False
 
 
-ORDINARY: dict[int, Reader] = {
-    level.value: Reader(
+ORDINARY: dict[int, FetchReader] = {
+    level.value: FetchReader(
         replica_id=CONSUMER, broker_epoch=-1, isolation=level, rack=NO_RACK, may_follow=True
     )
     for level in IsolationLevel
@@ -88,7 +88,7 @@ ORDINARY: dict[int, Reader] = {
 """Consumers of today that do not say where they are: nearly all, so they are not made anew."""
 
 
-def _reader(request: FetchRequest, context: RequestContext) -> Reader:
+def _reader(request: FetchRequest, context: RequestContext) -> FetchReader:
     state = request.replica_state
     if (
         state.replica_id == request.replica_id == CONSUMER
@@ -104,7 +104,7 @@ def _reader(request: FetchRequest, context: RequestContext) -> Reader:
             f"followers do not fetch by listener {context.listener}",
         )
     knows_replicas = context.api_version >= FIRST_VERSION_WITH_RACKS or replica_id < CONSUMER
-    return Reader(
+    return FetchReader(
         replica_id=replica_id,
         broker_epoch=state.replica_epoch,
         isolation=_isolation(request.isolation_level),
@@ -114,7 +114,7 @@ def _reader(request: FetchRequest, context: RequestContext) -> Reader:
     )
 
 
-def admit(request: FetchRequest, context: RequestContext) -> "FetchResponse | DelayedFetch":
+def handle(request: FetchRequest, context: RequestContext) -> "FetchResponse | DelayedFetch":
     """Answer at once if there is enough to send, else when there is (rule 70)."""
     context.is_consumer = True
     reader = _reader(request, context)
@@ -170,7 +170,7 @@ class DelayedFetch(DelayedOperation):
         self,
         plan: FetchPlan,
         request: FetchRequest,
-        reader: Reader,
+        reader: FetchReader,
         context: RequestContext,
         results: Results,
     ) -> None:
@@ -211,12 +211,12 @@ class DelayedFetch(DelayedOperation):
 
     def _read_again(self, index: int) -> None:
         cached, before = self._results[index]
-        data, is_urgent = _read_one(
+        data, respond_immediately = _read_one(
             cached, self._reader, self._context, max_bytes=cached.max_bytes, min_one_batch=True
         )
         self._results[index] = (cached, data)
         self._size += len(data.records or b"") - len(before.records or b"")
-        self._is_urgent = self._is_urgent or is_urgent
+        self._is_urgent = self._is_urgent or respond_immediately
 
     def _is_all_of(self, index: int) -> bool:
         """Whether this partition, read just now, has all that would be returned."""
@@ -256,7 +256,7 @@ class DelayedFetch(DelayedOperation):
     def _on_progress(self, partition: Partition, cached: CachedPartition) -> None:
         """Answer sooner where a follower should know the high watermark."""
         if min(partition.high_watermark, cached.fetch_offset) > cached.known_high_watermark:
-            soon_s = trio.current_time() + HIGH_WATERMARK_NEWS_MS / 1_000
+            soon_s = trio.current_time() + HIGH_WATERMARK_UPDATE_MS / 1_000
             if soon_s < self.deadline_s:
                 self.deadline_s = soon_s
                 self.on_change()
@@ -266,7 +266,7 @@ class DelayedFetch(DelayedOperation):
         self.on_change()
 
 
-def _note_progress(plan: FetchPlan, reader: Reader, context: RequestContext) -> None:
+def _note_progress(plan: FetchPlan, reader: FetchReader, context: RequestContext) -> None:
     """Let the leaders know what a follower has: everything before what it asks for (rule 163).
 
     Not so where its history is another one, or the offset unknown: the read tells it that.
@@ -291,13 +291,13 @@ def _note_progress(plan: FetchPlan, reader: Reader, context: RequestContext) -> 
                 _tell_recovering(cached, reader, context)
 
 
-def _tell_recovering(cached: CachedPartition, reader: Reader, context: RequestContext) -> None:
+def _tell_recovering(cached: CachedPartition, reader: FetchReader, context: RequestContext) -> None:
     """Let a leader that may lack records know what the follower has (rule 234)."""
     topic = context.services.metadata.image.topic_names.get(cached.topic_id, cached.topic)
     context.services.replicas.on_follower_ahead(
         TopicPartition(topic, cached.partition),
         cached.current_leader_epoch,
-        Member(reader.replica_id, reader.broker_epoch),
+        IsrMember(reader.replica_id, reader.broker_epoch),
         LogEnd(cached.last_fetched_epoch, cached.fetch_offset),
     )
 
@@ -314,7 +314,7 @@ def _bytes_max(request: FetchRequest, context: RequestContext) -> int:
 
 
 def _read(
-    plan: FetchPlan, request: FetchRequest, reader: Reader, context: RequestContext
+    plan: FetchPlan, request: FetchRequest, reader: FetchReader, context: RequestContext
 ) -> tuple[Results, bool]:
     """Read every partition of the plan in its order within the byte limits (rules 68-69).
 
@@ -326,19 +326,19 @@ def _read(
     urgent = False
     results: Results = []
     for cached in plan.partitions:
-        data, is_urgent = _read_one(
+        data, respond_immediately = _read_one(
             cached,
             reader,
             context,
             max_bytes=max(0, min(cached.max_bytes, remaining)),
             min_one_batch=size == 0,
         )
-        urgent = urgent or is_urgent
+        urgent = urgent or respond_immediately
         count = len(data.records or b"")
         size += count
         remaining -= count
-        is_cut = is_urgent and not count and isinstance(data.records, FileRegion)
-        if is_cut and size and remaining <= cached.max_bytes:
+        has_more = respond_immediately and not count and isinstance(data.records, FileRegion)
+        if has_more and size and remaining <= cached.max_bytes:
             remaining = 0  # a batch does not fit: to look for smaller ones costs too much
         results.append((cached, data))
     return results, urgent or size >= request.min_bytes
@@ -346,7 +346,7 @@ def _read(
 
 def _read_one(
     cached: CachedPartition,
-    reader: Reader,
+    reader: FetchReader,
     context: RequestContext,
     *,
     max_bytes: int,
@@ -391,11 +391,11 @@ def _read_one(
         if code is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version <= 5:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return failed_partition(cached.partition, code), True
-    is_urgent = (read.is_cut and not is_throttled) or read.diverging is not None
-    return _partition_data(cached.partition, read), is_urgent
+    respond_immediately = (read.has_more and not is_throttled) or read.diverging is not None
+    return _partition_data(cached.partition, read), respond_immediately
 
 
-def _partition(cached: CachedPartition, reader: Reader, context: RequestContext) -> Partition:
+def _partition(cached: CachedPartition, reader: FetchReader, context: RequestContext) -> Partition:
     """Return the partition that is meant, which must be led here unless the reader may follow.
 
     Raises:
@@ -422,7 +422,7 @@ def _partition(cached: CachedPartition, reader: Reader, context: RequestContext)
     return partition
 
 
-def _check_may_read(cached: CachedPartition, reader: Reader, context: RequestContext) -> None:
+def _check_may_read(cached: CachedPartition, reader: FetchReader, context: RequestContext) -> None:
     """Raise KafkaError where the client may not read; a topic that is not there looks the same."""
     authorizer = context.services.authorizer
     assert authorizer is not None
@@ -440,7 +440,9 @@ def _check_may_read(cached: CachedPartition, reader: Reader, context: RequestCon
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def _find(cached: CachedPartition, reader: Reader, context: RequestContext) -> Partition | None:
+def _find(
+    cached: CachedPartition, reader: FetchReader, context: RequestContext
+) -> Partition | None:
     try:
         return _partition(cached, reader, context)
     except KafkaError:
@@ -482,7 +484,7 @@ def failed_partition(index: int, code: ErrorCode) -> PartitionData:
 def _response(
     plan: FetchPlan,
     results: Iterable[tuple[CachedPartition, PartitionData]],
-    reader: Reader,
+    reader: FetchReader,
     context: RequestContext,
 ) -> FetchResponse:
     responses: list[FetchableTopicResponse] = []
@@ -521,7 +523,7 @@ def _count_replicated(
     cached: CachedPartition,
     traffic: TopicTraffic,
     size: int,
-    reader: Reader,
+    reader: FetchReader,
     context: RequestContext,
 ) -> None:
     traffic.replication_bytes_out += size
@@ -542,4 +544,4 @@ def _name_leader(
         data.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
 
 
-HANDLERS = (Handler(FETCH, admit, refuse),)
+HANDLERS = (Handler(FETCH, handle, refuse),)

@@ -49,7 +49,7 @@ class CachedPartition:
         """Identity within a session: by name, or by topic ID with an empty name."""
         return self.topic, self.topic_id, self.partition
 
-    def take_over(self, wanted: "CachedPartition") -> None:
+    def update_from(self, wanted: "CachedPartition") -> None:
         """Ask from now on for what `wanted` asks for."""
         self.fetch_offset = wanted.fetch_offset
         self.max_bytes = wanted.max_bytes
@@ -58,7 +58,7 @@ class CachedPartition:
         self.log_start_offset = wanted.log_start_offset
         self.known_high_watermark = wanted.known_high_watermark
 
-    def is_news(self, data: PartitionData) -> bool:
+    def has_changed(self, data: PartitionData) -> bool:
         """Tell whether `data` must be part of an incremental answer, and remember it (rule 87)."""
         news = (
             (data.records is not None and len(data.records) > 0)
@@ -120,7 +120,7 @@ class FetchPlan:
         order = self.session.partitions
         selected = []
         for cached, data in results:
-            if not cached.is_news(data) and self.incremental:
+            if not cached.has_changed(data) and self.incremental:
                 continue
             selected.append((cached, data))
             if data.records is not None and len(data.records) > 0 and cached.key in order:
@@ -163,7 +163,7 @@ class FetchSessions:
         session = self._resume(request, by_topic_id=by_topic_id, now_ms=now_ms)
         for key, wanted in _requested(request).items():
             cached = session.partitions.setdefault(key, wanted)
-            cached.take_over(wanted)
+            cached.update_from(wanted)
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
                 session.partitions.pop((topic.topic, topic.topic_id, index), None)

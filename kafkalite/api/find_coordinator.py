@@ -49,7 +49,7 @@ TOPICS = {
 }
 
 
-def admit(
+def handle(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Pending:
     """Answer from the image; an internal topic that is not there yet is made first.
@@ -68,7 +68,7 @@ def admit(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             f"share coordinators are not asked for by listener {context.listener}",
         )
-    if not context.services.groups.coordinates(topic):
+    if not context.services.coordinators.coordinates(topic):
         raise KafkaError(
             ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker does not coordinate transactions"
         )
@@ -170,4 +170,4 @@ def _response(found: list[Coordinator], context: RequestContext) -> FindCoordina
     )
 
 
-HANDLERS = (Handler(FIND_COORDINATOR, admit, refuse),)
+HANDLERS = (Handler(FIND_COORDINATOR, handle, refuse),)

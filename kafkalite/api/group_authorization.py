@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.api import consumer_groups, share_acknowledge, streams_groups
-from kafkalite.api.needs import GROUP, TOPIC, Each, admit_each, denied, itself, then
+from kafkalite.api.needs import GROUP, TOPIC, Each, denied, handle_each, itself, then
 from kafkalite.api.visibility import may
 from kafkalite.security.acls import Operation
 from kafkalite.types import ZERO_UUID
@@ -36,21 +36,21 @@ DESCRIBE, READ = Operation.DESCRIBE, Operation.READ
 def _consumer_heartbeat(handler: "Handler", request: Any, context: "RequestContext") -> Any:
     """Refuse a member that names a topic it may not see (rule 342)."""
     _check_visible(request.subscribed_topic_names or (), context)
-    return handler.admit(request, context)
+    return handler.handle(request, context)
 
 
 def _share_heartbeat(handler: "Handler", request: Any, context: "RequestContext") -> Any:
     """Refuse the same; who the member is comes first (rule 342)."""
     share_acknowledge.check_member(request.group_id, request.member_id)
     _check_visible(request.subscribed_topic_names or (), context)
-    return handler.admit(request, context)
+    return handler.handle(request, context)
 
 
 def _streams_heartbeat(handler: "Handler", request: Any, context: "RequestContext") -> Any:
     """Refuse a topology with a topic that its sender may not see; bad names come first."""
     streams_groups.check_topic_names(request)
     _check_visible(streams_groups.topics_of(request.topology), context)
-    return handler.admit(request, context)
+    return handler.handle(request, context)
 
 
 def _check_visible(names: Iterable[str], context: "RequestContext") -> None:
@@ -92,7 +92,7 @@ def _describe_share_offsets(handler: "Handler", request: Any, context: "RequestC
         return response
 
     return then(
-        admit_each(EACH_GROUP[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS], handler, request, context),
+        handle_each(EACH_GROUP[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS], handler, request, context),
         finish,
     )
 
@@ -133,7 +133,7 @@ def _alter_share_offsets(handler: "Handler", request: Any, context: "RequestCont
             ],
         )
 
-    return _admit_topics(handler, request, context, refuse)
+    return _handle_topics(handler, request, context, refuse)
 
 
 def _delete_share_offsets(handler: "Handler", request: Any, context: "RequestContext") -> Any:
@@ -146,10 +146,10 @@ def _delete_share_offsets(handler: "Handler", request: Any, context: "RequestCon
             error_message=TOPIC_DENIED_MESSAGE,
         )
 
-    return _admit_topics(handler, request, context, refuse)
+    return _handle_topics(handler, request, context, refuse)
 
 
-def _admit_topics(
+def _handle_topics(
     handler: "Handler", request: Any, context: "RequestContext", refuse: Callable[[Any], Any]
 ) -> Any:
     allowed = copy.copy(request)
@@ -160,7 +160,7 @@ def _admit_topics(
             response.responses = [*map(refuse, refused), *response.responses]
         return response
 
-    return then(handler.admit(allowed, context), add)
+    return then(handler.handle(allowed, context), add)
 
 
 def _parted(

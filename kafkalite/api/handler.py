@@ -57,7 +57,7 @@ class DelayedOperation(Pending):
     complete or `close`d.
 
     Attributes:
-        lets_next_in: requests for the same API behind it on its connection may be admitted before
+        allows_pipelining: requests for the same API behind it on its connection may be admitted before
             it is complete. They are answered after it all the same.
         deadline_s: trio's time at which it is answered with what there is.
         on_change: called, perhaps more than once and in the midst of what others do, when
@@ -66,7 +66,7 @@ class DelayedOperation(Pending):
 
     __slots__ = ("deadline_s", "on_change")
 
-    lets_next_in: ClassVar = False
+    allows_pipelining: ClassVar = False
 
     def __init__(self, timeout_ms: int) -> None:
         self.deadline_s = trio.current_time() + timeout_ms / 1_000
@@ -149,25 +149,25 @@ def _never(request: object) -> bool:
 class Handler:
     """One API that this broker answers.
 
-    `admit(request, context)` runs to completion without awaiting, in the order in which requests
+    `handle(request, context)` runs to completion without awaiting, in the order in which requests
     arrived, and returns a response message, a `Pending`, or `NO_RESPONSE`. A `KafkaError` it
     raises is answered by `refuse(request, error, context)`, which puts the code where this API has
     a field for it.
 
     Attributes:
-        forwarded: only the controller answers; other brokers hand the request on to it (KIP-590).
-        is_own: tells of a `forwarded` request that it is for the broker that was asked.
-        between_brokers: only brokers ask this, and only on the listener that is theirs.
+        forward_to_controller: only the controller answers; other brokers hand the request on to it (KIP-590).
+        is_local_request: tells of a `forward_to_controller` request that it is for the broker that was asked.
+        inter_broker_only: only brokers ask this, and only on the listener that is theirs.
         parts: smaller requests that a very large one may be taken for, one after another, with
             turns for others in between (decision 0062).
         join: makes one response of those to the parts.
     """
 
     api: "Api[Any, Any]"
-    admit: "Callable[[Any, RequestContext], Any]"
+    handle: "Callable[[Any, RequestContext], Any]"
     refuse: "Callable[[Any, KafkaError, RequestContext], Any]"
-    forwarded: bool = False
-    is_own: "Callable[[Any], bool]" = _never
-    between_brokers: bool = False
+    forward_to_controller: bool = False
+    is_local_request: "Callable[[Any], bool]" = _never
+    inter_broker_only: bool = False
     parts: Callable[[Any], Iterable[Any]] = _whole
     join: Callable[[list[Any]], Any] = _only

@@ -31,7 +31,7 @@ KINDS = (
 FIRST_VERSION_WITH_KINDS = 1
 
 
-def admit(
+def handle(
     request: ListConfigResourcesRequest, context: RequestContext
 ) -> ListConfigResourcesResponse:
     """Answer from the image. Topics and brokers always have settings, others once some are set."""
@@ -68,4 +68,4 @@ def _names(kind: int, image: Image) -> list[str]:
     return [resource.name for resource in image.configs if resource.type == kind]
 
 
-HANDLERS = (Handler(LIST_CONFIG_RESOURCES, admit, refuse),)
+HANDLERS = (Handler(LIST_CONFIG_RESOURCES, handle, refuse),)

@@ -40,7 +40,7 @@ DEBUGGING = -2
 """Replica id of tools that compare replicas: they ask any of them (rule 96)."""
 
 
-def admit(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer each partition by itself; a partition named twice is refused (rule 96)."""
     named: dict[tuple[str, int], int] = {}
     for topic in request.topics:
@@ -122,4 +122,4 @@ def _failed(index: int, error: KafkaError) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
 
 
-HANDLERS = (Handler(LIST_OFFSETS, admit, refuse),)
+HANDLERS = (Handler(LIST_OFFSETS, handle, refuse),)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from kafkalite.api.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.listener_endpoints import Endpoints, endpoints_for, leader_for, offline_replicas
 from kafkalite.api.parts import by_topic, joined
-from kafkalite.api.reachable import Endpoints, endpoints_for, leader_for, offline_replicas
 from kafkalite.meta.controller import PARTITIONS_AT_ONCE_MAX
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -36,7 +36,7 @@ FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 Refused = Mapping[str, ErrorCode]
 
 
-def admit(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Pending:
+def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Pending:
     """Answer from the image; topics to be created first make it wait until they have leaders."""
     image = context.services.metadata.image
     if request.topics is None or (not request.topics and context.api_version == 0):
@@ -239,4 +239,4 @@ def _parts(request: MetadataRequest) -> Iterator[MetadataRequest]:
         yield part
 
 
-HANDLERS = (Handler(METADATA, admit, refuse, parts=_parts, join=joined),)
+HANDLERS = (Handler(METADATA, handle, refuse, parts=_parts, join=joined),)

@@ -124,12 +124,12 @@ def then(result: Any, change: Callable[[Any], Any]) -> Any:
     return Pending(wait)
 
 
-def admit_each(each: Each, handler: Handler, request: Any, context: "RequestContext") -> Any:
+def handle_each(each: Each, handler: Handler, request: Any, context: "RequestContext") -> Any:
     """Have the handler answer what is allowed of a request, and refuse the rest."""
     refused = each.refused(request, context)
     key = handler.api.key
     if not refused:
-        return then(handler.admit(request, context), partial(strip, key, request, context))
+        return then(handler.handle(request, context), partial(strip, key, request, context))
     version = context.api_version
 
     def refusals() -> list[Any]:
@@ -162,7 +162,7 @@ def admit_each(each: Each, handler: Handler, request: Any, context: "RequestCont
 def admitted(handler: Handler, request: Any, context: "RequestContext") -> Any:
     """Return the handler's response, or its refusal, of a part of a request."""
     try:
-        result = handler.admit(request, context)
+        result = handler.handle(request, context)
     except KafkaError as error:
         return handler.refuse(request, error, context)
     if not isinstance(result, Pending):

@@ -21,7 +21,7 @@ from kafkalite.api.handler import (
     Pending,
 )
 from kafkalite.api.record_checks import RecordChecks, Unfinished
-from kafkalite.api.verification import (
+from kafkalite.api.txn_verification import (
     UNAVAILABLE,
     LaterRefusals,
     Refusals,
@@ -30,8 +30,8 @@ from kafkalite.api.verification import (
     transactional_producer,
 )
 from kafkalite.isr.partition import Partition
-from kafkalite.isr.waiters import Waiter
-from kafkalite.log.put_off import PASSING, sequence_of
+from kafkalite.isr.pending_acks import PendingAck
+from kafkalite.log.sequence_hold import PASSING, sequence_of
 from kafkalite.log.validate import CheckedBatch, InvalidRecord
 from kafkalite.security.acls import Operation, ResourceType
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID, TopicPartition
@@ -79,7 +79,7 @@ Unacknowledged = list[tuple[Partition, int, PartitionProduceResponse]]
 """Partitions whose replicas are to be waited for, the high watermark needed, the answer so far."""
 
 
-def admit(
+def handle(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | NoResponse | Pending:
     """Append each partition's batch; one bad partition does not fail the rest (rule 37).
@@ -206,7 +206,7 @@ class DelayedProduce(DelayedOperation):
 
     __slots__ = ("_api_version", "_context", "_left", "_response", "_waiters")
 
-    lets_next_in = True
+    allows_pipelining = True
 
     def __init__(
         self,
@@ -222,11 +222,11 @@ class DelayedProduce(DelayedOperation):
         deadline_ms = context.services.clock.monotonic_ms() + timeout_ms
         self._left = len(unacknowledged)
         self._waiters = [
-            (partition, Waiter(required_offset, deadline_ms, self._on_done), answer)
+            (partition, PendingAck(required_offset, deadline_ms, self._on_done), answer)
             for partition, required_offset, answer in unacknowledged
         ]
         for partition, waiter, _ in self._waiters:
-            partition.wait_replicated(waiter)
+            partition.add_ack_waiter(waiter)
 
     def complete(self) -> ProduceResponse | None:
         """Return the response if each outcome is there, or it is late."""
@@ -244,7 +244,7 @@ class DelayedProduce(DelayedOperation):
         for partition, waiter, _ in self._waiters:
             partition.cancel_wait(waiter)
 
-    def _on_done(self, waiter: Waiter) -> None:
+    def _on_done(self, waiter: PendingAck) -> None:
         del waiter
         self._left -= 1
         if self._left == 0:
@@ -343,7 +343,7 @@ def _append(
             )
         if records[CODEC_POSITION] & TRANSACTIONAL:
             _check_transactional(partition, request, refused, context)
-        if context.services.put_off:
+        if context.services.sequence_hold:
             _check_order(topic, data, partition, context)
         config = partition.log.config
         batch: memoryview | CheckedBatch = records
@@ -425,7 +425,7 @@ def remember_refusal(
     """Let no later batch of its producer overtake one that was refused for a passing reason."""
     if code in PASSING and (written := sequence_of(data.records)) is not None:
         place = topic.name or topic.topic_id, data.index
-        context.services.put_off.note(place, written, context.services.clock.monotonic_ms())
+        context.services.sequence_hold.note(place, written, context.services.clock.monotonic_ms())
 
 
 def _check_order(
@@ -440,13 +440,13 @@ def _check_order(
         state = partition.log.producers.get(written.producer_id)
         now_ms = context.services.clock.monotonic_ms()
         place = topic.name or topic.topic_id, data.index
-        context.services.put_off.check(place, written, state, now_ms)
+        context.services.sequence_hold.check(place, written, state, now_ms)
 
 
 def _check_transactional(
     partition: Partition, request: ProduceRequest, refused: Refusals, context: RequestContext
 ) -> None:
-    """Refuse a transactional batch that its coordinator does not vouch for.
+    """Refuse a transactional batch that its coordinator does not add_or_verify for.
 
     Raises:
         KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED where the request names no transactional
@@ -511,4 +511,4 @@ def _failed(index: int, error: KafkaError) -> PartitionProduceResponse:
     return answer
 
 
-HANDLERS = (Handler(PRODUCE, admit, refuse),)
+HANDLERS = (Handler(PRODUCE, handle, refuse),)

@@ -20,7 +20,7 @@ from kafkalite.wire.messages.sasl_handshake import (
 )
 
 
-def admit_handshake(
+def handle_handshake(
     request: SaslHandshakeRequest, context: RequestContext
 ) -> SaslHandshakeResponse:
     """Refuse: there is nothing to log in for."""
@@ -28,7 +28,7 @@ def admit_handshake(
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
-def admit_authenticate(
+def handle_authenticate(
     request: SaslAuthenticateRequest, context: RequestContext
 ) -> SaslAuthenticateResponse:
     """Refuse: there was no handshake."""
@@ -56,6 +56,6 @@ def refuse_authenticate(
 
 
 HANDLERS = (
-    Handler(SASL_HANDSHAKE, admit_handshake, refuse_handshake),
-    Handler(SASL_AUTHENTICATE, admit_authenticate, refuse_authenticate),
+    Handler(SASL_HANDSHAKE, handle_handshake, refuse_handshake),
+    Handler(SASL_AUTHENTICATE, handle_authenticate, refuse_authenticate),
 )

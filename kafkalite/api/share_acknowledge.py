@@ -191,7 +191,7 @@ def end_sessions(
         partitions.drop_group(group_id)
 
 
-def admit(
+def handle(
     request: ShareAcknowledgeRequest, context: "RequestContext"
 ) -> ShareAcknowledgeResponse | Pending:
     """Acknowledge; answer when it is written."""
@@ -279,4 +279,4 @@ def _respond(
     )
 
 
-HANDLERS = (Handler(SHARE_ACKNOWLEDGE, admit, refuse),)
+HANDLERS = (Handler(SHARE_ACKNOWLEDGE, handle, refuse),)

@@ -75,7 +75,7 @@ class _Read:
         return region if region is not None and len(region) else None
 
 
-def admit(
+def handle(
     request: ShareFetchRequest, context: "RequestContext"
 ) -> "ShareFetchResponse | DelayedOperation | Pending":
     """Acknowledge, then acquire: at once if there is enough, else when there is (rule 409)."""
@@ -308,12 +308,12 @@ class DelayedShareFetch(DelayedOperation):
 
     def _fetch(self) -> Results | None:
         """Acquire if there is enough, something failed, or it is late; None while there is not."""
-        is_urgent = not self._held or self._request.min_bytes <= 0 or self.is_late
+        respond_immediately = not self._held or self._request.min_bytes <= 0 or self.is_late
         ready: list[tuple[CachedSharePartition, HeldPartition]] = []
         for cached, held in self._held:
             if held.failure is not None:
                 self._refuse(cached, held.failure.code, held.failure.message)
-                is_urgent = True
+                respond_immediately = True
             elif held.is_active and held.core.may_acquire():
                 ready.append((cached, held))
         remaining = min(self._request.max_bytes, self._context.services.fetch_max_bytes)
@@ -323,8 +323,10 @@ class DelayedShareFetch(DelayedOperation):
             read = self._read(held, len(ready), is_first=not size)
             reads.append((cached, read))
             size += len(read.region or NOTHING)
-        is_urgent = is_urgent or any(read.error is not None for _, read in reads)
-        if not is_urgent and size < min(self._request.min_bytes, remaining):
+        respond_immediately = respond_immediately or any(
+            read.error is not None for _, read in reads
+        )
+        if not respond_immediately and size < min(self._request.min_bytes, remaining):
             return None
         results: Results = {}
         left = self._request.max_records
@@ -498,4 +500,4 @@ def _may_read(topic: str, context: "RequestContext") -> bool:
     return authorizer is None or authorizer.may_read(context, topic)
 
 
-HANDLERS = (Handler(SHARE_FETCH, admit, refuse),)
+HANDLERS = (Handler(SHARE_FETCH, handle, refuse),)

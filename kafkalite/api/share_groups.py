@@ -6,7 +6,13 @@ ShareGroupHeartbeat 1, ShareGroupDescribe 1 (KIP-932).
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.api.authorized_operations import ON_GROUP
-from kafkalite.api.coordinated import ask_each, ask_group, check_size, client_code, respond
+from kafkalite.api.coordinator_requests import (
+    check_size,
+    client_code,
+    gather,
+    handle_group_request,
+    to_pending,
+)
 from kafkalite.api.handler import Handler
 from kafkalite.api.share_acknowledge import check_enabled, check_member
 from kafkalite.group.share.group import LEAVE_EPOCH
@@ -35,7 +41,7 @@ def heartbeat(request: ShareGroupHeartbeatRequest, context: "RequestContext") ->
     check_member(request.group_id, request.member_id)
     _check(request)
     event = ShareHeartbeat(request, context.client_id, f"/{context.peer_address[0]}")
-    return respond(ask_group(request.group_id, event, context))
+    return to_pending(handle_group_request(request.group_id, event, context))
 
 
 def _check(request: ShareGroupHeartbeatRequest) -> None:
@@ -81,7 +87,7 @@ def describe(request: ShareGroupDescribeRequest, context: "RequestContext") -> A
                 group.authorized_operations = ON_GROUP
         return ShareGroupDescribeResponse(groups=groups)
 
-    return ask_each(
+    return gather(
         request.group_ids, lambda group_id: _describe(group_id, context), _not_described, convert
     )
 
@@ -89,7 +95,7 @@ def describe(request: ShareGroupDescribeRequest, context: "RequestContext") -> A
 def _describe(group_id: str, context: "RequestContext") -> Any:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-    return ask_group(group_id, DescribeShareGroup(group_id), context)
+    return handle_group_request(group_id, DescribeShareGroup(group_id), context)
 
 
 def refuse_describe(

@@ -7,7 +7,12 @@ version 0. DeleteShareGroupOffsets (92), version 0. Rules 392-394.
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from kafkalite.api.coordinated import Later, ask_group, check_group_id, client_code
+from kafkalite.api.coordinator_requests import (
+    Later,
+    check_group_id,
+    client_code,
+    handle_group_request,
+)
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.api.share_acknowledge import check_enabled
 from kafkalite.coordinator.slot import Parked
@@ -41,14 +46,14 @@ Summaries: TypeAlias = "dict[Place, Summary | KafkaError]"
 
 async def _ask(group_id: str, event: object, context: "RequestContext") -> Any:
     """Return a group coordinator's answer when it is there."""
-    answer = ask_group(group_id, event, context)
+    answer = handle_group_request(group_id, event, context)
     return await answer.wait() if isinstance(answer, Parked) else answer
 
 
 # --- Describe -----------------------------------------------------------------------------------
 
 
-def admit_describe(
+def handle_describe(
     request: describe.DescribeShareGroupOffsetsRequest, context: "RequestContext"
 ) -> Pending:
     """Describe each group."""
@@ -175,7 +180,7 @@ def _described(
 # --- Alter --------------------------------------------------------------------------------------
 
 
-def admit_alter(request: alter.AlterShareGroupOffsetsRequest, context: "RequestContext") -> Any:
+def handle_alter(request: alter.AlterShareGroupOffsetsRequest, context: "RequestContext") -> Any:
     """Begin share partitions at other offsets; answer when that is stored."""
     check_enabled(context)
     check_group_id(request.group_id)
@@ -245,7 +250,7 @@ def _altered(
 # --- Delete -------------------------------------------------------------------------------------
 
 
-def admit_delete(request: delete.DeleteShareGroupOffsetsRequest, context: "RequestContext") -> Any:
+def handle_delete(request: delete.DeleteShareGroupOffsetsRequest, context: "RequestContext") -> Any:
     """Forget how far topics are; answer when share coordinators have."""
     check_enabled(context)
     check_group_id(request.group_id)
@@ -337,16 +342,16 @@ def delete_group(group_id: str, context: "RequestContext") -> Any:
         KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or as all that is asked of coordinators.
     """
     try:
-        found = ask_group(group_id, DeleteShareOffsets(group_id, None), context)
+        found = handle_group_request(group_id, DeleteShareOffsets(group_id, None), context)
     except KafkaError as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
-        return ask_group(group_id, DeleteGroup(group_id), context)
+        return handle_group_request(group_id, DeleteGroup(group_id), context)
     return DeletesShareGroup(group_id, found, context)
 
 
 HANDLERS = (
-    Handler(describe.DESCRIBE_SHARE_GROUP_OFFSETS, admit_describe, refuse_describe),
-    Handler(alter.ALTER_SHARE_GROUP_OFFSETS, admit_alter, refuse_alter),
-    Handler(delete.DELETE_SHARE_GROUP_OFFSETS, admit_delete, refuse_delete),
+    Handler(describe.DESCRIBE_SHARE_GROUP_OFFSETS, handle_describe, refuse_describe),
+    Handler(alter.ALTER_SHARE_GROUP_OFFSETS, handle_alter, refuse_alter),
+    Handler(delete.DELETE_SHARE_GROUP_OFFSETS, handle_delete, refuse_delete),
 )

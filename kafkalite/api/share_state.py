@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kafkalite.api.coordinated import ask_each, client_code
+from kafkalite.api.coordinator_requests import client_code, gather
 from kafkalite.api.handler import Handler
 from kafkalite.share.batches import SharePartitionKey, StateBatch
 from kafkalite.share.events import (
@@ -125,9 +125,9 @@ SUMMARY = _StateApi(
 )
 
 
-def _admit(api: _StateApi, request: Any, context: "RequestContext") -> Any:
+def _handle(api: _StateApi, request: Any, context: "RequestContext") -> Any:
     """Ask the shard of each share partition, and answer when all have."""
-    runtime = context.services.groups
+    runtime = context.services.coordinators
     asked = [
         (SharePartitionKey(request.group_id, topic.topic_id, entry.partition), entry)
         for topic in request.topics
@@ -139,7 +139,7 @@ def _admit(api: _StateApi, request: Any, context: "RequestContext") -> Any:
         event = api.event(key, entry)
         return runtime.handle(SHARE_GROUP_STATE_TOPIC, key.coordinator_key, event)
 
-    return ask_each(
+    return gather(
         asked, ask, lambda _, error: error, partial(_response, api, [key for key, _ in asked])
     )
 
@@ -176,7 +176,7 @@ def _refuse(api: _StateApi, request: Any, error: KafkaError, context: "RequestCo
 
 
 HANDLERS = tuple(
-    Handler(declared, partial(_admit, api), partial(_refuse, api), between_brokers=True)
+    Handler(declared, partial(_handle, api), partial(_refuse, api), inter_broker_only=True)
     for declared, api in (
         (initialize.INITIALIZE_SHARE_GROUP_STATE, INITIALIZE),
         (read.READ_SHARE_GROUP_STATE, READ),

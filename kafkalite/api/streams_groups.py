@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from kafkalite.api.authorized_operations import ON_GROUP
 from kafkalite.api.context import RequestContext
-from kafkalite.api.coordinated import ask_each, ask_group, client_code, converted, respond
+from kafkalite.api.coordinator_requests import (
+    client_code,
+    gather,
+    handle_group_request,
+    map_answer,
+    to_pending,
+)
 from kafkalite.api.handler import Handler
 from kafkalite.group.streams.heartbeat import HeartbeatAnswer, StreamsHeartbeat
 from kafkalite.group.streams.internal_topics import InternalTopic, StatusCode
@@ -57,8 +63,8 @@ def heartbeat(request: StreamsGroupHeartbeatRequest, context: RequestContext) ->
         client_id=context.client_id,
         client_host=f"/{context.peer_address[0]}",  # as Java prints an address
     )
-    answer = ask_group(request.group_id, event, context)
-    return respond(converted(answer, partial(_finish, request.group_id, context)))
+    answer = handle_group_request(request.group_id, event, context)
+    return to_pending(map_answer(answer, partial(_finish, request.group_id, context)))
 
 
 def refuse_heartbeat(
@@ -81,7 +87,7 @@ def describe(request: StreamsGroupDescribeRequest, context: RequestContext) -> A
                 group.authorized_operations = ON_GROUP
         return StreamsGroupDescribeResponse(groups=groups)
 
-    return ask_each(
+    return gather(
         request.group_ids,
         lambda group_id: _ask_described(group_id, context),
         _not_described,
@@ -204,7 +210,7 @@ def _shown(failures: "Iterable[tuple[str, str]]") -> str:
 def _ask_described(group_id: str, context: RequestContext) -> Any:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    return ask_group(group_id, DescribeStreamsGroup(group_id), context)
+    return handle_group_request(group_id, DescribeStreamsGroup(group_id), context)
 
 
 def _not_described(group_id: str, error: KafkaError) -> DescribedGroup:

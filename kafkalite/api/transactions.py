@@ -18,7 +18,13 @@ from functools import partial
 from typing import Any
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.coordinated import ask_each, check_size, client_code, converted, respond
+from kafkalite.api.coordinator_requests import (
+    check_size,
+    client_code,
+    gather,
+    map_answer,
+    to_pending,
+)
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.coordinator.shard import partition_for
 from kafkalite.coordinator.slot import Parked
@@ -172,7 +178,7 @@ def add_partitions(request: AddPartitionsToTxnRequest, context: RequestContext) 
             f"ADD_PARTITIONS_TO_TXN v{context.api_version} is for brokers, which do not come in by "
             f"{context.listener} (inter.broker.listener.name)",
         )
-    return ask_each(
+    return gather(
         _transactions_of(request, context),
         lambda transaction: _add(transaction, context),
         lambda transaction, error: _not_added(transaction, error, context),
@@ -229,7 +235,7 @@ def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
         # to their clients what these know.
         return _result(transaction, codes or dict.fromkeys(partitions, ErrorCode.NONE))
 
-    return converted(answer, convert)
+    return map_answer(answer, convert)
 
 
 def _unusable(partitions: Iterable[TopicPartition], context: RequestContext) -> Codes:
@@ -298,7 +304,7 @@ def add_offsets(request: AddOffsetsToTxnRequest, context: RequestContext) -> Any
     _check_transactional_id(request.transactional_id)
     if CONSUMER_OFFSETS_TOPIC not in context.services.metadata.image.topics:
         return Pending(partial(_add_offsets_later, request, context))
-    return respond(_add_offsets(request, context))
+    return to_pending(_add_offsets(request, context))
 
 
 def refuse_add_offsets(
@@ -330,7 +336,7 @@ def _add_offsets(request: AddOffsetsToTxnRequest, context: RequestContext) -> An
         V1,
     )
     answer = context.services.transactions.ask(request.transactional_id, event)
-    return converted(answer, lambda _: AddOffsetsToTxnResponse(error_code=ErrorCode.NONE))
+    return map_answer(answer, lambda _: AddOffsetsToTxnResponse(error_code=ErrorCode.NONE))
 
 
 def offsets_partition(group_id: str, context: RequestContext) -> TopicPartition:

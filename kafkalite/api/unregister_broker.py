@@ -14,7 +14,7 @@ from kafkalite.wire.messages.unregister_broker import (
 )
 
 
-def admit(request: UnregisterBrokerRequest, context: RequestContext) -> UnregisterBrokerResponse:
+def handle(request: UnregisterBrokerRequest, context: RequestContext) -> UnregisterBrokerResponse:
     """Say whether the broker is gone.
 
     Raises:
@@ -47,4 +47,4 @@ def refuse(
     return UnregisterBrokerResponse(error_code=error.code, error_message=error.message or None)
 
 
-HANDLERS = (Handler(UNREGISTER_BROKER, admit, refuse, forwarded=True),)
+HANDLERS = (Handler(UNREGISTER_BROKER, handle, refuse, forward_to_controller=True),)

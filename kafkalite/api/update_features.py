@@ -8,7 +8,7 @@ from functools import partial
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.submission import submit_within
+from kafkalite.api.metadata_requests import submit_within
 from kafkalite.meta.events import UpdateFeatures
 from kafkalite.meta.features import FeatureUpdate, UpgradeType
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -24,7 +24,7 @@ NO_ERROR = "NONE"
 """Apache Kafka's answer has this word where nothing is wrong."""
 
 
-def admit(request: UpdateFeaturesRequest, context: RequestContext) -> Pending:
+def handle(request: UpdateFeaturesRequest, context: RequestContext) -> Pending:
     """Update all the features, or none."""
     return Pending(partial(_update, request, context))
 
@@ -77,4 +77,4 @@ async def _update(
     )
 
 
-HANDLERS = (Handler(UPDATE_FEATURES, admit, refuse, forwarded=True),)
+HANDLERS = (Handler(UPDATE_FEATURES, handle, refuse, forward_to_controller=True),)

@@ -7,7 +7,7 @@ import click
 
 from kafkalite.cli.output import examples
 from kafkalite.security.development import FIRST_USER, MECHANISM, SecureFolder
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 
 class Place(NamedTuple):
@@ -151,7 +151,7 @@ FORMS: Final[dict[str, Callable[[Place], str]]] = {
 }
 
 
-def place_of(data_dir: str, user: str, bootstrap: str | None = None) -> Place:
+def location_of(data_dir: str, user: str, bootstrap: str | None = None) -> Place:
     """Return what a client of a broker has to know.
 
     Raises:
@@ -190,7 +190,7 @@ def place_of(data_dir: str, user: str, bootstrap: str | None = None) -> Place:
 def client_config(form: str, data_dir: str, user: str, bootstrap: str | None) -> None:
     """Print the settings by which a client reaches a broker that runs with --secure."""
     try:
-        place = place_of(data_dir, user, bootstrap)
+        place = location_of(data_dir, user, bootstrap)
     except SettingError as error:
         raise click.ClickException(str(error)) from None
     click.echo(FORMS[form](place), nl=False)

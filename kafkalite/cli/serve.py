@@ -20,7 +20,7 @@ from kafkalite.log.manager import LogDirectoryError
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.network.listeners import BindError
 from kafkalite.server.broker import Broker
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 if TYPE_CHECKING:
     from kafkalite.security.development import SecureFolder

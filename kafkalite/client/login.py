@@ -13,7 +13,7 @@ from kafkalite.client.errors import ClientError
 from kafkalite.config import BrokerConfig
 from kafkalite.security.jaas import JaasError, parse_jaas
 from kafkalite.security.scram import BY_NAME, ClientExchange, ScramError
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 from kafkalite.settings.properties import parse_properties
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from kafkalite.config.listeners import (
 from kafkalite.config.protection import refuse_missing_protection
 from kafkalite.config.security import ListenerSettings, check_authorizer, is_of_a_listener
 from kafkalite.log_config import LogConfig
-from kafkalite.settings.kinds import SettingError, Value, parse_value, split_list
-from kafkalite.settings.own import PROFILES
+from kafkalite.settings.config_def import SettingError, Value, parse_value, split_list
+from kafkalite.settings.kafkalite import PROFILES
 from kafkalite.settings.properties import parse_properties
-from kafkalite.settings.tables import BROKER, TOPIC
+from kafkalite.settings.registry import BROKER, TOPIC
 from kafkalite.settings.topics import TOPIC_SYNONYMS
 
 # BrokerConfig has methods with the names of types, which hide those types inside of the class.

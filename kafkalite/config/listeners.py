@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kafkalite.settings.kinds import SettingError, split_list
+from kafkalite.settings.config_def import SettingError, split_list
 
 AUTO = "auto"
 """Value of `advertised.listeners`: answer each client with the address that it came in by."""

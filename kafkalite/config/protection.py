@@ -8,7 +8,7 @@ what comes to be supported is taken out of it.
 from collections.abc import Mapping
 from typing import Final
 
-from kafkalite.settings.kinds import SettingError, Value
+from kafkalite.settings.config_def import SettingError, Value
 
 NOT_SUPPORTED: Final[Mapping[str, str]] = {
     "create.topic.policy.class.name": "no class of Java can check the topics that are created",

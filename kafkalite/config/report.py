@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from kafkalite.config import BrokerConfig, profile_values
-from kafkalite.settings.documentation import documentation
-from kafkalite.settings.kinds import (
+from kafkalite.settings.config_def import (
     ConfigSource,
     Setting,
     Update,
@@ -17,7 +16,8 @@ from kafkalite.settings.kinds import (
     format_value,
     parse_value,
 )
-from kafkalite.settings.tables import (
+from kafkalite.settings.documentation import documentation
+from kafkalite.settings.registry import (
     BROKER,
     CLIENT_METRICS,
     GROUP,

@@ -8,8 +8,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kafkalite.settings.kinds import SettingError, Value, parse_value
-from kafkalite.settings.tables import BROKER
+from kafkalite.settings.config_def import SettingError, Value, parse_value
+from kafkalite.settings.registry import BROKER
 
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig

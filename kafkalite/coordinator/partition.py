@@ -56,7 +56,7 @@ class CoordinatorPartition(Protocol):
 
     @property
     def leader_epoch(self) -> int:
-        """Which reign over the partition this is."""
+        """Which epoch over the partition this is."""
         ...
 
     def append(

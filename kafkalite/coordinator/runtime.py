@@ -18,7 +18,7 @@ from kafkalite.clock import Clock
 from kafkalite.coordinator.partition import CoordinatorPartition, replay_log
 from kafkalite.coordinator.records import encode_batches
 from kafkalite.coordinator.shard import Now, Result, ShardKind, Ticket, partition_for
-from kafkalite.coordinator.slot import Parked, Slot, SlotState
+from kafkalite.coordinator.slot import CoordinatorContext, Parked, SlotState
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -55,7 +55,7 @@ def _ignore(effect: object) -> None:
     del effect
 
 
-class Place(NamedTuple):
+class ShardLocation(NamedTuple):
     """Where the shard of a key is."""
 
     topic_partition: TopicPartition
@@ -64,7 +64,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class _Watch:
+class _Condition:
     """Somebody who waits for a shard to get into some state."""
 
     topic: str
@@ -100,14 +100,14 @@ class CoordinatorRuntime:
         self._kinds = {kind.topic: kind for kind in kinds}
         self._clock = clock
         self._write_timeout_ms = write_timeout_ms
-        self._slots: dict[str, dict[int, Slot]] = {topic: {} for topic in self._kinds}
+        self._slots: dict[str, dict[int, CoordinatorContext]] = {topic: {} for topic in self._kinds}
         self._partition_counts = dict.fromkeys(self._kinds, 0)
         self._next_ticket = 0
         self._alarm = trio.Event()
         self._alarm_ms: float = 0
-        self._to_load: deque[Slot] = deque()
+        self._to_load: deque[CoordinatorContext] = deque()
         self._load_wanted = trio.Event()
-        self._watches: list[_Watch] = []
+        self._watches: list[_Condition] = []
 
     # --- Requests -------------------------------------------------------------------------------
 
@@ -137,13 +137,13 @@ class CoordinatorRuntime:
         """
         self._slot(topic, key)
 
-    def place_of(self, topic: str, key: str) -> Place | None:
+    def location_of(self, topic: str, key: str) -> ShardLocation | None:
         """Return where the shard of `key` is; None while there is no such topic."""
         count = self._partition_counts[topic]
         if not count:
             return None
         index = partition_for(key, count)
-        return Place(TopicPartition(topic, index), index in self._slots[topic])
+        return ShardLocation(TopicPartition(topic, index), index in self._slots[topic])
 
     def handle_all(self, topic: str, event: object) -> list[Any]:
         """Have each shard of a topic that is led here decide about an event.
@@ -191,7 +191,7 @@ class CoordinatorRuntime:
             raise self._refused(slot, error) from error
         slot.written_end = info.last_offset + 1
         slot.core.replay_marker(producer_id, committed=committed)
-        self._look_again()
+        self._check_conditions()
         return slot.written_end
 
     def on_disconnect(self, connection_id: int) -> None:
@@ -199,7 +199,7 @@ class CoordinatorRuntime:
         for topic, kind in self._kinds.items():
             event = kind.event_for_disconnect(connection_id)
             if event is not None:
-                self._tell(topic, event)
+                self._broadcast(topic, event)
         self._on_disconnect(connection_id)
 
     def on_topics_deleted(self, names: Iterable[str]) -> None:
@@ -208,7 +208,7 @@ class CoordinatorRuntime:
         for topic, kind in self._kinds.items():
             event = kind.event_for_deleted_topics(deleted)
             if event is not None:
-                self._tell(topic, event)
+                self._broadcast(topic, event)
 
     def on_topics_changed(self, names: Iterable[str]) -> None:
         """Tell the shards that are ready of topics that were created, changed or deleted."""
@@ -237,7 +237,7 @@ class CoordinatorRuntime:
         slots = self._slots[topic]
         missed = {}
         for index, slot in [*slots.items()]:
-            if slot.is_still(led.get(index)):
+            if slot.is_current_for(led.get(index)):
                 slot.leader_epoch = slot.partition.leader_epoch
             else:
                 missed[index] = slots.pop(index).missed
@@ -280,13 +280,13 @@ class CoordinatorRuntime:
                 logger.exception("%s: fails in time, and is loaded anew", slot.topic_partition)
                 slot.missed.clear()
                 if slot.state is SlotState.ACTIVE:
-                    self._begin_anew(slot)
+                    self._reload(slot)
             deadlines.append(slot.next_deadline_ms())
             if slot.state is SlotState.ACTIVE:
                 deadlines.append(slot.core.next_deadline_ms())
         return min((at for at in deadlines if at is not None), default=None)
 
-    def _fire(self, slot: Slot, now: Now) -> None:
+    def _fire(self, slot: CoordinatorContext, now: Now) -> None:
         while slot.state is SlotState.ACTIVE:
             deadline_ms = slot.core.next_deadline_ms()
             if deadline_ms is None or deadline_ms > now.monotonic_ms:
@@ -294,7 +294,7 @@ class CoordinatorRuntime:
             self._process(slot, slot.core.on_time(now), now)
         slot.on_time(now.monotonic_ms)
         if slot.state is SlotState.ACTIVE and slot.missed:
-            self._tell_again(slot, now.monotonic_ms)
+            self._redeliver(slot, now.monotonic_ms)
 
     async def wait_until(self, topic: str, key: str, predicate: Callable[[Any], bool]) -> None:
         """Return when the shard of `key` is there and `predicate(shard)` holds.
@@ -304,7 +304,7 @@ class CoordinatorRuntime:
         """
         if self._holds(topic, key, predicate):
             return
-        watch = _Watch(topic, key, predicate, trio.Event())
+        watch = _Condition(topic, key, predicate, trio.Event())
         self._watches.append(watch)
         try:
             await watch.event.wait()
@@ -320,7 +320,7 @@ class CoordinatorRuntime:
         count = self._partition_counts.get(topic)
         slot = self._slots[topic].get(partition_for(key, count)) if count else None
         if slot is not None and slot.state is SlotState.ACTIVE:
-            self._begin_anew(slot)
+            self._reload(slot)
 
     def shard_of(self, topic: str, key: str) -> Any | None:
         """Return the shard of `key` if it is ready here, None otherwise; only to be looked at."""
@@ -330,7 +330,7 @@ class CoordinatorRuntime:
 
     # --- Deciding -------------------------------------------------------------------------------
 
-    def _handle(self, slot: Slot, event: object) -> Any:
+    def _handle(self, slot: CoordinatorContext, event: object) -> Any:
         now = self._now()
         self._next_ticket = ticket = Ticket(self._next_ticket + 1)
         result = slot.core.handle(event, ticket, now)
@@ -339,7 +339,7 @@ class CoordinatorRuntime:
         return answer
 
     def _process(
-        self, slot: Slot, result: Result, now: Now, own_ticket: Ticket | None = None
+        self, slot: CoordinatorContext, result: Result, now: Now, own_ticket: Ticket | None = None
     ) -> Any:
         """Write a result's records, then answer; return the answer to `own_ticket`, or `Parked`.
 
@@ -362,7 +362,7 @@ class CoordinatorRuntime:
             and slot.state is SlotState.ACTIVE
         ):
             deadline_ms = now.monotonic_ms + self._write_timeout_ms
-            slot.hold_back(replies, deadline_ms)
+            slot.defer(replies, deadline_ms)
             self._wake_by(deadline_ms)
         else:
             for ticket, message in replies:
@@ -374,7 +374,7 @@ class CoordinatorRuntime:
         if effects:
             slot.perform(effects)
         if self._watches:
-            self._look_again()
+            self._check_conditions()
         if not is_answered:
             assert own_ticket is not None
             if slot.state is SlotState.GONE:
@@ -384,7 +384,7 @@ class CoordinatorRuntime:
             raise answer
         return answer
 
-    def _write(self, slot: Slot, result: Result, now: Now) -> None:
+    def _write(self, slot: CoordinatorContext, result: Result, now: Now) -> None:
         """Append a result's records and replay them, batch by batch."""
         partition, core = slot.partition, slot.core
         for batch in encode_batches(
@@ -403,7 +403,7 @@ class CoordinatorRuntime:
                 record.producer_id = result.producer_id
                 core.replay(record)
 
-    def _refused(self, slot: Slot, error: KafkaError) -> KafkaError:
+    def _refused(self, slot: CoordinatorContext, error: KafkaError) -> KafkaError:
         """Return what clients are told of a failed append; without a log, begin anew."""
         code = CLIENT_ERRORS.get(error.code, error.code)
         if not slot.is_refused:
@@ -416,10 +416,10 @@ class CoordinatorRuntime:
                 topic, index = slot.topic_partition
                 del self._slots[topic][index]
             else:
-                self._begin_anew(slot)
+                self._reload(slot)
         return KafkaError(code, f"{slot.topic_partition}: {error.message or error.code.name}")
 
-    def _begin_anew(self, slot: Slot) -> None:
+    def _reload(self, slot: CoordinatorContext) -> None:
         """Load a shard again that no longer is what its log says."""
         slot.close()
         reopened = self._open(slot.topic_partition, slot.partition, slot.missed)
@@ -427,23 +427,23 @@ class CoordinatorRuntime:
         topic, index = slot.topic_partition
         self._slots[topic][index] = reopened
 
-    def _tell(self, topic: str, event: object) -> None:
+    def _broadcast(self, topic: str, event: object) -> None:
         for slot in [*self._slots[topic].values()]:
             if slot.state is SlotState.ACTIVE:
                 self._handle_quietly(slot, event)
             else:
                 slot.miss(event)
 
-    def _handle_quietly(self, slot: Slot, event: object) -> None:
+    def _handle_quietly(self, slot: CoordinatorContext, event: object) -> None:
         try:
             answer = self._handle(slot, event)
         except KafkaError:  # logged where it happened; nobody asked
-            self._keep(slot.topic_partition, event)
+            self._retry_later(slot.topic_partition, event)
             return
         if isinstance(answer, Parked):
             answer.forget()
 
-    def _keep(self, topic_partition: TopicPartition, event: object) -> None:
+    def _retry_later(self, topic_partition: TopicPartition, event: object) -> None:
         """Tell the shard of an event again: its log was lost, or too few replicas are in sync."""
         topic, index = topic_partition
         slot = self._slots[topic].get(index)
@@ -454,7 +454,7 @@ class CoordinatorRuntime:
         slot.tell_again_ms = self._clock.monotonic_ms() + TELL_AGAIN_MS
         self._wake_by(slot.tell_again_ms)
 
-    def _tell_again(self, slot: Slot, now_ms: int) -> None:
+    def _redeliver(self, slot: CoordinatorContext, now_ms: int) -> None:
         if slot.tell_again_ms > now_ms:
             return
         events, slot.missed = slot.missed, {}
@@ -462,11 +462,11 @@ class CoordinatorRuntime:
             if slot.state is SlotState.ACTIVE:
                 self._handle_quietly(slot, event)
             else:
-                self._keep(slot.topic_partition, event)
+                self._retry_later(slot.topic_partition, event)
 
     # --- Looking up -----------------------------------------------------------------------------
 
-    def _slot(self, topic: str, key: str) -> Slot:
+    def _slot(self, topic: str, key: str) -> CoordinatorContext:
         count = self._partition_counts[topic]
         slot = self._slots[topic].get(partition_for(key, count)) if count else None
         if slot is None:
@@ -476,7 +476,7 @@ class CoordinatorRuntime:
             )
         return self._ready(slot)
 
-    def _ready(self, slot: Slot) -> Slot:
+    def _ready(self, slot: CoordinatorContext) -> CoordinatorContext:
         if slot.state is SlotState.LOADING:
             raise KafkaError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{slot.topic_partition} is being loaded"
@@ -495,10 +495,10 @@ class CoordinatorRuntime:
         topic_partition: TopicPartition,
         partition: CoordinatorPartition,
         missed: Iterable[object] = (),
-    ) -> Slot:
+    ) -> CoordinatorContext:
         kind = self._kinds[topic_partition.topic]
         core = kind.new_shard(topic_partition.partition)
-        slot = Slot(topic_partition, kind, partition, core, self._perform)
+        slot = CoordinatorContext(topic_partition, kind, partition, core, self._perform)
         slot.missed.update(dict.fromkeys(missed))
         partition.watch(slot.on_progress)
         if partition.log_start_offset == partition.log_end_offset:
@@ -508,15 +508,15 @@ class CoordinatorRuntime:
             self._load_wanted.set()
         return slot
 
-    def _activate(self, slot: Slot) -> None:
+    def _activate(self, slot: CoordinatorContext) -> None:
         slot.state = SlotState.ACTIVE
         slot.written_end = slot.partition.log_end_offset
         now = self._now()
         self._process(slot, slot.core.on_loaded(now), now)
         self._wake_by(slot.core.next_deadline_ms())
-        self._tell_again(slot, now.monotonic_ms)
+        self._redeliver(slot, now.monotonic_ms)
         self._wake_by(slot.next_deadline_ms())
-        self._look_again()
+        self._check_conditions()
 
     async def _load_shards(self) -> None:
         """Load each shard that wants to be, in a task of its own: one may have to wait."""
@@ -527,7 +527,7 @@ class CoordinatorRuntime:
                 self._load_wanted = trio.Event()
                 await self._load_wanted.wait()
 
-    async def _load(self, slot: Slot) -> None:
+    async def _load(self, slot: CoordinatorContext) -> None:
         count = 0
         try:
             with trio.CancelScope() as slot.loading:
@@ -551,7 +551,7 @@ class CoordinatorRuntime:
             slot.load_failures = 0
             self._activate(slot)
 
-    async def _load_later(self, slot: Slot) -> None:
+    async def _load_later(self, slot: CoordinatorContext) -> None:
         """Load a shard anew after a pause, unless that was done meanwhile or it is led elsewhere.
 
         Clients are still sent to this broker, so nobody else would load it.
@@ -560,7 +560,7 @@ class CoordinatorRuntime:
         await trio.sleep(pause_ms / 1000)
         topic, index = slot.topic_partition
         if self._slots[topic].get(index) is slot:
-            self._begin_anew(slot)
+            self._reload(slot)
 
     async def _keep_time(self) -> None:
         while True:
@@ -578,7 +578,7 @@ class CoordinatorRuntime:
 
     # --- Watching -------------------------------------------------------------------------------
 
-    def _look_again(self) -> None:
+    def _check_conditions(self) -> None:
         for watch in self._watches:
             if self._holds(watch.topic, watch.key, watch.predicate):
                 watch.event.set()

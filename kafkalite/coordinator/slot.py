@@ -72,7 +72,7 @@ class SlotState(Enum):
 
 
 @dataclass(slots=True)
-class _Behind:
+class DeferredReplies:
     """Replies that leave when the high watermark has reached `required_offset`."""
 
     required_offset: int
@@ -80,7 +80,7 @@ class _Behind:
     replies: Replies
 
 
-class Slot:
+class CoordinatorContext:
     """A shard, its partition, the replies behind the high watermark and the tickets parked.
 
     Invariant: `behind` is ordered by offset and by deadline, `effects` by offset.
@@ -133,7 +133,7 @@ class Slot:
         """When the shard is told of them again."""
         self.is_refused = False
         """Whether the last append was; it is said once to the operator."""
-        self._behind: deque[_Behind] = deque()
+        self._behind: deque[DeferredReplies] = deque()
         self._effects: deque[tuple[int, object]] = deque()
         self._perform = perform
 
@@ -154,9 +154,9 @@ class Slot:
         if parked is not None:
             parked.answer(message)
 
-    def hold_back(self, replies: Replies, deadline_ms: int) -> None:
+    def defer(self, replies: Replies, deadline_ms: int) -> None:
         """Keep replies until everything written so far is below the high watermark."""
-        self._behind.append(_Behind(self.written_end, deadline_ms, replies))
+        self._behind.append(DeferredReplies(self.written_end, deadline_ms, replies))
 
     def perform(self, effects: Sequence[object]) -> None:
         """Have effects performed when everything written so far is below the high watermark.
@@ -187,7 +187,7 @@ class Slot:
             return late_ms
         return self.tell_again_ms if late_ms is None else min(late_ms, self.tell_again_ms)
 
-    def is_still(self, partition: CoordinatorPartition | None) -> bool:
+    def is_current_for(self, partition: CoordinatorPartition | None) -> bool:
         """Whether the shard is what the log of `partition` says, though its epoch may be another.
 
         Who leads in the next epoch too has the same log, and no state to load; so has who lost the

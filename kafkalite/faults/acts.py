@@ -23,7 +23,7 @@ from kafkalite.wire.messages.leave_group import LeaveGroupRequest, MemberIdentit
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
-    from kafkalite.network.dispatch import Exchange
+    from kafkalite.network.dispatch import InFlightRequest
 
 LEAVING_EPOCH: Final = -1
 LEAVE_VERSION: Final = 5
@@ -31,13 +31,13 @@ FENCE_TIMEOUT_MS: Final = 60_000
 """Of the transactions of the producer that fences another one, and never has any."""
 
 
-async def evict_member(exchange: "Exchange", context: "RequestContext") -> None:
+async def evict_member(exchange: "InFlightRequest", context: "RequestContext") -> None:
     """Have the member that asks leave its group."""
     request = exchange.request
     if hasattr(request, "member_epoch"):  # a heartbeat of the newer kinds of groups leaves itself
         leaving = copy(request)
         leaving.member_epoch = LEAVING_EPOCH
-        await _done(exchange.handler.admit(leaving, context))
+        await _done(exchange.handler.handle(leaving, context))
         return
     member = MemberIdentity(
         member_id=request.member_id, group_instance_id=getattr(request, "group_instance_id", None)
@@ -46,13 +46,13 @@ async def evict_member(exchange: "Exchange", context: "RequestContext") -> None:
     await _ask_group(context, request.group_id, LeaveGroup(leave, LEAVE_VERSION))
 
 
-async def rebalance(exchange: "Exchange", context: "RequestContext") -> None:
+async def rebalance(exchange: "InFlightRequest", context: "RequestContext") -> None:
     """Have the group of the member that asks begin a new round."""
     group_id = exchange.request.group_id
     await _ask_group(context, group_id, RebalanceGroup(group_id))
 
 
-async def fence_producer(exchange: "Exchange", context: "RequestContext") -> None:
+async def fence_producer(exchange: "InFlightRequest", context: "RequestContext") -> None:
     """Give the transactional id of the request to another producer, which then does nothing."""
     for transactional_id in _transactional_ids(exchange.request):
         limit_ms = context.services.config.int("transaction.max.timeout.ms")
@@ -65,13 +65,13 @@ async def fence_producer(exchange: "Exchange", context: "RequestContext") -> Non
         await _done(init_producer(other, context))
 
 
-async def move_coordinator(exchange: "Exchange", context: "RequestContext") -> None:
+async def move_coordinator(exchange: "InFlightRequest", context: "RequestContext") -> None:
     """Have the coordinator of the request forget what it knows, and load its log.
 
     Raises:
         KafkaError: NOT_COORDINATOR, which is the answer.
     """
-    groups, request = context.services.groups, exchange.request
+    groups, request = context.services.coordinators, exchange.request
     for group_id in _group_ids(request):
         groups.reload(CONSUMER_OFFSETS_TOPIC, group_id)
     if exchange.handler.api.key not in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH):
@@ -80,7 +80,7 @@ async def move_coordinator(exchange: "Exchange", context: "RequestContext") -> N
     raise KafkaError(ErrorCode.NOT_COORDINATOR, "the coordinator moved, by a fault rule")
 
 
-ACTS: Final[Mapping[Kind, Callable[["Exchange", "RequestContext"], Awaitable[None]]]] = {
+ACTS: Final[Mapping[Kind, Callable[["InFlightRequest", "RequestContext"], Awaitable[None]]]] = {
     Kind.EVICT_MEMBER: evict_member,
     Kind.REBALANCE: rebalance,
     Kind.FENCE_PRODUCER: fence_producer,
@@ -104,7 +104,7 @@ def _group_ids(request: Any) -> list[str]:
 
 async def _ask_group(context: "RequestContext", group_id: str, event: object) -> None:
     try:
-        answer = context.services.groups.handle(CONSUMER_OFFSETS_TOPIC, group_id, event)
+        answer = context.services.coordinators.handle(CONSUMER_OFFSETS_TOPIC, group_id, event)
     except KafkaError:
         return  # the request meets the same
     if isinstance(answer, Parked):

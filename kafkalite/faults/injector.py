@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from kafkalite.api.context import RequestContext
     from kafkalite.meta.image import Image
-    from kafkalite.network.dispatch import Dispatcher, Exchange
+    from kafkalite.network.dispatch import Dispatcher, InFlightRequest
 
 logger = logging.getLogger("kafkalite.faults")
 
@@ -188,7 +188,11 @@ class Injector:
     # --- Requests --------------------------------------------------------------------------------
 
     def intercept(
-        self, exchange: "Exchange", size_bytes: int, context: "RequestContext", handle: Handle
+        self,
+        exchange: "InFlightRequest",
+        size_bytes: int,
+        context: "RequestContext",
+        handle: Handle,
     ) -> Any:
         """Return the result of a request: the handler's own, or what rules make of it.
 
@@ -203,8 +207,8 @@ class Injector:
             size_bytes=size_bytes,
             topic_name=self._topic_name,
         )
-        between_brokers = exchange.handler.between_brokers
-        if between_brokers:
+        inter_broker_only = exchange.handler.inter_broker_only
+        if inter_broker_only:
             facts = replace(facts, is_replica=True)
         hits = self.rules.decide(facts, self._monotonic_ms())
         rest_s = self._take_rest_s(context.connection_id)
@@ -218,7 +222,7 @@ class Injector:
             return Pending(partial(self._perform, plan, exchange, context, handle))
         return self._apply(plan, exchange, context, handle)
 
-    def _report(self, exchange: "Exchange", hits: Sequence[Hit]) -> None:
+    def _report(self, exchange: "InFlightRequest", hits: Sequence[Hit]) -> None:
         for hit in hits:
             where = "" if hit.units is None else " " + ", ".join(f"{t}-{p}" for t, p in hit.units)
             logger.info(
@@ -236,7 +240,7 @@ class Injector:
         event.set()
 
     async def _perform(
-        self, plan: _Plan, exchange: "Exchange", context: "RequestContext", handle: Handle
+        self, plan: _Plan, exchange: "InFlightRequest", context: "RequestContext", handle: Handle
     ) -> Any:
         """Do what takes time; return the response, or what is to be sent in its place."""
         if plan.last is not None and plan.last.action.kind is not Kind.LOSE_REPLY:
@@ -264,7 +268,7 @@ class Injector:
         return result
 
     def _apply(
-        self, plan: _Plan, exchange: "Exchange", context: "RequestContext", handle: Handle
+        self, plan: _Plan, exchange: "InFlightRequest", context: "RequestContext", handle: Handle
     ) -> Any:
         """Have the request handled but for what is refused; return the result."""
         api = exchange.handler.api.key
@@ -296,7 +300,11 @@ class Injector:
     # --- Errors of partitions --------------------------------------------------------------------
 
     def _refuse_partitions(
-        self, hits: Sequence[Hit], exchange: "Exchange", context: "RequestContext", handle: Handle
+        self,
+        hits: Sequence[Hit],
+        exchange: "InFlightRequest",
+        context: "RequestContext",
+        handle: Handle,
     ) -> Any:
         """Answer some partitions with errors, and the others as ever."""
         api = exchange.handler.api.key
@@ -317,7 +325,7 @@ class Injector:
             result = handle(rest if before else exchange.request)
         return _then(result, lambda response: self._merged(api, response, refusals))
 
-    def _refusal(self, hit: Hit, exchange: "Exchange", context: "RequestContext") -> Any:
+    def _refusal(self, hit: Hit, exchange: "InFlightRequest", context: "RequestContext") -> Any:
         """Return the API's own refusal for the partitions of a hit."""
         assert hit.units is not None
         api = exchange.handler.api.key
@@ -349,7 +357,7 @@ class Injector:
     def _set_errors(
         self,
         hits: Sequence[Hit],
-        exchange: "Exchange",
+        exchange: "InFlightRequest",
         context: "RequestContext",
         response: Any,
     ) -> Any:
@@ -373,7 +381,7 @@ class Injector:
             topic.partitions = []
 
     def _set_fetch_errors(
-        self, hit: Hit, exchange: "Exchange", context: "RequestContext", response: Any
+        self, hit: Hit, exchange: "InFlightRequest", context: "RequestContext", response: Any
     ) -> None:
         """Answer partitions of a Fetch with an error, also those that it would not have named."""
         facts = facts_of(
@@ -432,7 +440,7 @@ class Injector:
         return handle
 
     def _change(
-        self, hit: Hit, exchange: "Exchange", context: "RequestContext", response: Any
+        self, hit: Hit, exchange: "InFlightRequest", context: "RequestContext", response: Any
     ) -> Any:
         """Return a response as a rule changes it."""
         action = hit.action
@@ -467,7 +475,7 @@ class Injector:
         self._set_interceptor()
         return max(0.0, (until_ms - self._monotonic_ms()) / 1_000)
 
-    def _played(self, action: Action, exchange: "Exchange", response: Any) -> Any:
+    def _played(self, action: Action, exchange: "InFlightRequest", response: Any) -> Any:
         """Return an answer's bytes as they are sent in the place of the whole at once."""
         assert self._dispatcher is not None
         whole = copy(exchange)

@@ -14,7 +14,7 @@ from uuid import UUID
 import trio
 
 from kafkalite.isr.leader import FINAL_REFUSALS, RESETTING_REFUSALS
-from kafkalite.isr.leading import IsrAccepted
+from kafkalite.isr.leader_role import IsrAccepted
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.alter_partition import (
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from kafkalite.isr.partition import Partition
     from kafkalite.isr.recovering import RecoveringLeader
     from kafkalite.isr.replicas import ReplicaManager
-    from kafkalite.isr.state import Proposal
+    from kafkalite.isr.state import IsrChange
     from kafkalite.meta.peers import ControllerChannel
 
-    Proposals = Sequence[tuple[Partition | OfflineReplica | RecoveringLeader, Proposal]]
+    IsrChanges = Sequence[tuple[Partition | OfflineReplica | RecoveringLeader, IsrChange]]
 
 logger = logging.getLogger("kafkalite.isr")
 
@@ -60,7 +60,7 @@ class _Pause:
     """How long it takes; twice that after the next refusal of its kind."""
 
 
-class IsrKeeper:
+class AlterPartitionManager:
     """Keeps the ISRs of the partitions that are led here up to date.
 
     Args:
@@ -87,7 +87,7 @@ class IsrKeeper:
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         """Do all that is due until cancelled; then write the high watermarks once more."""
-        unsubscribe = self._replicas.subscribe_proposals(self._on_proposal)
+        unsubscribe = self._replicas.subscribe_isr_changes(self._on_isr_change)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._propose_forever)
@@ -98,7 +98,7 @@ class IsrKeeper:
             unsubscribe()
             self._replicas.write_high_watermarks()
 
-    def _on_proposal(self) -> None:
+    def _on_isr_change(self) -> None:
         self._wake.set()
 
     # --- Proposing -------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class IsrKeeper:
         pause_ms = RETRY_MS
         while True:
             held, end_s = self._held()
-            proposals = self._replicas.take_proposals(held)
+            proposals = self._replicas.take_isr_changes(held)
             if not proposals:
                 with trio.move_on_at(end_s):
                     await self._wake.wait()
@@ -146,7 +146,7 @@ class IsrKeeper:
         end_s = trio.current_time() + pause_ms / 1_000
         self._pauses[topic_partition] = _Pause(end_s, pause_ms)
 
-    async def _propose(self, proposals: "Proposals") -> bool:
+    async def _propose(self, proposals: "IsrChanges") -> bool:
         """Ask for some changes, and pass on the answers; False if the controller gave none."""
         try:
             response = await self._channel.request(
@@ -194,7 +194,7 @@ class IsrKeeper:
             self._replicas.write_high_watermarks()
 
 
-def _request(broker_id: int, broker_epoch: int, proposals: "Proposals") -> AlterPartitionRequest:
+def _request(broker_id: int, broker_epoch: int, proposals: "IsrChanges") -> AlterPartitionRequest:
     topics: dict[UUID, AlterPartitionTopic] = {}
     for partition, proposal in proposals:
         topic_id = partition.topic_id

@@ -18,15 +18,15 @@ from kafkalite.isr.follower import (
     UNKNOWN,
     Action,
     Append,
-    AskBounds,
     Follower,
+    ListLeaderOffsets,
     Nothing,
     Position,
     RestartAt,
     TruncateTo,
     slices,
 )
-from kafkalite.isr.leader_bounds import FETCH_LANE, ask_bounds
+from kafkalite.isr.leader_offsets import FETCH_CHANNEL, fetch_leader_offsets
 from kafkalite.isr.throttle import UNLIMITED, RateWindow, throttled_brokers
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
@@ -92,7 +92,7 @@ class _Followed:
         return Position(*self.partition.fetch_position())
 
 
-class ReplicaFetchers:
+class ReplicaFetcherManager:
     """All tasks that copy, one for each leading broker.
 
     Args:
@@ -348,7 +348,7 @@ class _Source:
                     FETCH,
                     request,
                     timeout_ms=self._config.int("replica.socket.timeout.ms"),
-                    lane=FETCH_LANE,
+                    channel=FETCH_CHANNEL,
                 )
                 if response.error_code:
                     raise KafkaError(ErrorCode(response.error_code), "answer to a Fetch")
@@ -403,7 +403,7 @@ class _Source:
         )
         if isinstance(action, Append):
             await self._append(followed, action)
-        elif isinstance(action, AskBounds):
+        elif isinstance(action, ListLeaderOffsets):
             await self._ask_bounds(followed)
         elif isinstance(action, Nothing):
             self._log_refusal(followed, action.code)
@@ -464,7 +464,7 @@ class _Source:
         """Find out where the leader's log begins and ends, which has not got what was asked for."""
         fetched = followed.fetched
         try:
-            start_offset, end_offset = await ask_bounds(
+            start_offset, end_offset = await fetch_leader_offsets(
                 self._peers,
                 self._broker_id,
                 followed.partition.topic_partition,

@@ -66,7 +66,7 @@ class RestartAt:
 
 
 @dataclass(slots=True)
-class AskBounds:
+class ListLeaderOffsets:
     """Ask the leader for the start and the end of its log, for `on_bounds` (rule 172)."""
 
 
@@ -77,7 +77,7 @@ class Nothing:
     code: ErrorCode = ErrorCode.NONE
 
 
-Action = Append | TruncateTo | RestartAt | AskBounds | Nothing
+Action = Append | TruncateTo | RestartAt | ListLeaderOffsets | Nothing
 
 EndOffsetFor = Callable[[int], tuple[int, int]]
 """The follower's own `Log.end_offset_for`."""
@@ -166,7 +166,7 @@ class Follower:
             assert isinstance(records, bytes | bytearray | memoryview)
             return Append(memoryview(records), answer.high_watermark, answer.log_start_offset)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            return AskBounds()
+            return ListLeaderOffsets()
         if code == ErrorCode.FENCED_LEADER_EPOCH:
             # There is a later leader, of which the metadata will tell.
             self.is_paused = True

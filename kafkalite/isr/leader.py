@@ -9,13 +9,13 @@ from typing import Final
 
 from kafkalite.isr.state import (
     UNKNOWN_BROKER_EPOCH,
-    Committed,
+    CommittedIsr,
     FollowerProgress,
+    IsrChange,
+    IsrMember,
     IsrState,
-    Member,
     PendingExpand,
     PendingShrink,
-    Proposal,
 )
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -52,7 +52,7 @@ class Leader:
         broker_id: of this broker, the leader.
         replicas: brokers that the partition is placed on, this one among them.
         isr: those of them in sync.
-        leader_epoch: of this reign.
+        leader_epoch: of this epoch.
         partition_epoch: version of the partition's state.
         log_end_offset: of this broker's log; also the start of the epoch.
         high_watermark: as known so far.
@@ -109,12 +109,12 @@ class Leader:
         self.high_watermark = high_watermark
         self.replicas: tuple[int, ...] = ()
         self.followers: dict[int, FollowerProgress] = {}
-        self.state: IsrState = Committed(tuple(isr))
-        self._proposal: Proposal | None = None
+        self.state: IsrState = CommittedIsr(tuple(isr))
+        self._proposal: IsrChange | None = None
         self._resigns = self._is_lost = False
         self._now_ms = now_ms
         self._place(replicas)
-        self._begin_reign()
+        self._begin_epoch()
         self._advance()
 
     # --- What is so ------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Leader:
 
     @property
     def has_proposal(self) -> bool:
-        """Whether `take_proposal` gives something."""
+        """Whether `take_isr_change` gives something."""
         return self._proposal is not None
 
     def check_enough_replicas(self) -> None:
@@ -206,7 +206,7 @@ class Leader:
         The high watermark may move, too: a replica that it waited for has fallen behind.
         """
         self._now_ms = max(self._now_ms, now_ms)
-        if isinstance(self.state, Committed):
+        if isinstance(self.state, CommittedIsr):
             lagging = tuple(each for each in self.state.isr if self._lags(each))
             if lagging:
                 self._propose(PendingShrink(self.state, lagging))
@@ -214,7 +214,7 @@ class Leader:
 
     # --- The ISR ---------------------------------------------------------------------------------
 
-    def resign(self, *, is_lost: bool = True) -> None:
+    def step_down(self, *, is_lost: bool = True) -> None:
         """Ask for an ISR without this broker, which cannot write; another of it leads then.
 
         Where nobody else is in sync it goes on, and says so again when it is told again. A change
@@ -227,10 +227,10 @@ class Leader:
                 know it yet.
         """
         self._resigns, self._is_lost = True, is_lost
-        if isinstance(self.state, Committed):
-            self._resign_now(self.state)
+        if isinstance(self.state, CommittedIsr):
+            self._step_down_now(self.state)
 
-    def take_proposal(self) -> Proposal | None:
+    def take_isr_change(self) -> IsrChange | None:
         """Return the change of the ISR that is to be asked for, once; None if there is none."""
         proposal, self._proposal = self._proposal, None
         return proposal
@@ -241,24 +241,24 @@ class Leader:
         """Take the controller's answer: this is the ISR now."""
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return False  # what came since is newer
-        if partition_epoch == self.partition_epoch and not isinstance(self.state, Committed):
+        if partition_epoch == self.partition_epoch and not isinstance(self.state, CommittedIsr):
             # The metadata were faster, and more has been asked for by now: had that been answered,
             # the state would have a later epoch. The high watermark waits for the larger ISR.
             return False
         return self._commit(isr, partition_epoch)
 
-    def on_isr_rejected(self, proposal: Proposal, error: ErrorCode) -> bool:
+    def on_isr_rejected(self, proposal: IsrChange, error: ErrorCode) -> bool:
         """Take the controller's refusal of a proposal (rule 176).
 
-        What does not say whether the change was made is asked again, see `take_proposal`.
+        What does not say whether the change was made is asked again, see `take_isr_change`.
         """
-        if isinstance(self.state, Committed) or not self._is_current(proposal):
+        if isinstance(self.state, CommittedIsr) or not self._is_current(proposal):
             return False  # what came since is newer
         if error in RESETTING_REFUSALS:
             is_resignation = self.broker_id not in self.state.proposed_isr
             self.state = self.state.committed
             if self._resigns and not is_resignation:
-                self._resign_now(self.state)
+                self._step_down_now(self.state)
             return self._advance()
         if error not in FINAL_REFUSALS:
             self._proposal = proposal
@@ -275,7 +275,7 @@ class Leader:
     ) -> bool:
         """Take over the partition's state from the metadata, in which this broker still leads.
 
-        A later leader epoch begins another reign at the log end. Followers keep what they have, but
+        A later leader epoch begins another epoch at the log end. Followers keep what they have, but
         for where somebody else may have led in between, and had them cut it off.
         """
         self._now_ms = max(self._now_ms, now_ms)
@@ -287,9 +287,9 @@ class Leader:
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.epoch_start_offset = self.log_end_offset
-            self.state = Committed(tuple(isr))
+            self.state = CommittedIsr(tuple(isr))
             self._resigns = False
-            self._begin_reign()
+            self._begin_epoch()
         elif partition_epoch == self.partition_epoch:
             return self._advance()  # known; a proposal may be under way since
         return self._commit(isr, partition_epoch)
@@ -307,7 +307,7 @@ class Leader:
             if replica != self.broker_id
         }
 
-    def _begin_reign(self) -> None:
+    def _begin_epoch(self) -> None:
         for follower in self.followers.values():
             follower.begin_reign(
                 leader_end_offset=self.log_end_offset,
@@ -317,23 +317,23 @@ class Leader:
 
     def _commit(self, isr: Sequence[int], partition_epoch: int) -> bool:
         self.partition_epoch = partition_epoch
-        self.state = committed = Committed(tuple(isr))
+        self.state = committed = CommittedIsr(tuple(isr))
         self._proposal = None
         if self._resigns:
-            self._resign_now(committed)
+            self._step_down_now(committed)
         return self._advance()
 
-    def _resign_now(self, state: Committed) -> None:
+    def _step_down_now(self, state: CommittedIsr) -> None:
         self._resigns = False
         others = len(state.isr) - 1
         if others >= (1 if self._is_lost else self.effective_min_isr):
             self._propose(PendingShrink(state, (self.broker_id,)))
 
-    def _is_current(self, proposal: Proposal) -> bool:
+    def _is_current(self, proposal: IsrChange) -> bool:
         return (
             proposal.leader_epoch == self.leader_epoch
             and proposal.partition_epoch == self.partition_epoch
-            and not isinstance(self.state, Committed)
+            and not isinstance(self.state, CommittedIsr)
             and tuple(each.broker_id for each in proposal.isr) == self.state.proposed_isr
         )
 
@@ -348,7 +348,7 @@ class Leader:
     def _consider_expanding(self, follower: FollowerProgress) -> None:
         """Ask for a follower that has caught up to be let in (rule 166)."""
         if (
-            isinstance(self.state, Committed)
+            isinstance(self.state, CommittedIsr)
             and follower.log_end_offset >= self.high_watermark
             and follower.log_end_offset >= self.epoch_start_offset
             and self.is_eligible(follower.replica_id, follower.broker_epoch)
@@ -358,11 +358,11 @@ class Leader:
     def _propose(self, state: PendingExpand | PendingShrink) -> None:
         self.state = state
         followers = self.followers
-        self._proposal = Proposal(
+        self._proposal = IsrChange(
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
             isr=tuple(
-                Member(
+                IsrMember(
                     member,
                     followers[member].broker_epoch if member in followers else UNKNOWN_BROKER_EPOCH,
                 )

@@ -6,13 +6,13 @@ Pure but for the callback it is given.
 from typing import TYPE_CHECKING
 
 from kafkalite.isr.leader import Leader
-from kafkalite.isr.leading import IsrAccepted
+from kafkalite.isr.leader_role import IsrAccepted
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from kafkalite.isr.leading import Replication
-    from kafkalite.isr.state import Proposal
+    from kafkalite.isr.leader_role import ReplicationContext
+    from kafkalite.isr.state import IsrChange
     from kafkalite.meta.image import PartitionImage
     from kafkalite.types import TopicPartition
     from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -28,7 +28,7 @@ class OfflineReplica:
         self,
         topic_partition: "TopicPartition",
         topic_id: "UUID",
-        replication: "Replication",
+        replication: "ReplicationContext",
         error: "KafkaError",
     ) -> None:
         self.topic_partition = topic_partition
@@ -38,7 +38,7 @@ class OfflineReplica:
         self._leader: Leader | None = None
 
     def on_state(self, state: "PartitionImage", error: "KafkaError", now_ms: int) -> None:
-        """Take over the partition's state, and why there is no log; resign if it is led here."""
+        """Take over the partition's state, and why there is no log; step_down if it is led here."""
         self.error = error
         replication = self._replication
         if state.leader != replication.broker_id:
@@ -66,21 +66,21 @@ class OfflineReplica:
                 partition_epoch=state.partition_epoch,
                 now_ms=now_ms,
             )
-        self._leader.resign()
+        self._leader.step_down()
 
     @property
     def has_proposal(self) -> bool:
-        """Whether `take_proposal` gives something."""
+        """Whether `take_isr_change` gives something."""
         return self._leader is not None and self._leader.has_proposal
 
-    def take_proposal(self) -> "Proposal | None":
-        """As `Partition.take_proposal`."""
-        return None if self._leader is None else self._leader.take_proposal()
+    def take_isr_change(self) -> "IsrChange | None":
+        """As `Partition.take_isr_change`."""
+        return None if self._leader is None else self._leader.take_isr_change()
 
-    def on_isr_answer(self, proposal: "Proposal", answer: "IsrAccepted | ErrorCode") -> None:
+    def on_isr_answer(self, proposal: "IsrChange", answer: "IsrAccepted | ErrorCode") -> None:
         """As `Partition.on_isr_answer`; what is still to be asked is asked once more."""
         leader = self._leader
         if leader is not None and not isinstance(answer, IsrAccepted):
             leader.on_isr_rejected(proposal, answer)
             if leader.has_proposal:
-                self._replication.on_proposal(self)
+                self._replication.on_isr_change(self)

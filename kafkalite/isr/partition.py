@@ -7,10 +7,10 @@ at on the way of an append); a leader with followers (`leading`); a follower (`f
 
 from typing import TYPE_CHECKING
 
-from kafkalite.isr.following import NO_LEADER, Following, not_leader
+from kafkalite.isr.follower_role import NO_LEADER, FollowerRole, not_leader
 from kafkalite.isr.leader import Leader
-from kafkalite.isr.leading import IsrAccepted, Leading, end_all
-from kafkalite.isr.reading import (
+from kafkalite.isr.leader_role import IsrAccepted, LeaderRole, end_all
+from kafkalite.isr.partition_read import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -20,14 +20,14 @@ from kafkalite.isr.reading import (
     IsolationLevel,
     PartitionRead,
 )
+from kafkalite.isr.pending_acks import PendingAck
 from kafkalite.isr.replica import Replica, Watcher, call_all
-from kafkalite.isr.waiters import Waiter
 from kafkalite.log.log import AppendInfo
 from kafkalite.log.validate import AppendOrigin, CheckedBatch
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kafkalite.isr.state import Proposal
+    from kafkalite.isr.state import IsrChange
     from kafkalite.meta.image import PartitionImage
 
 __all__ = [
@@ -82,7 +82,7 @@ class Partition(Replica):
         role = self._role
         if state.replicas == state.isr == (self._replication.broker_id,):
             self._lead_alone()
-        elif isinstance(role, Leading):
+        elif isinstance(role, LeaderRole):
             role.core.on_state(
                 replicas=state.replicas,
                 isr=state.isr,
@@ -90,13 +90,13 @@ class Partition(Replica):
                 partition_epoch=state.partition_epoch,
                 now_ms=now_ms,
             )
-            self._settle(role, moved=True)
+            self._publish(role, moved=True)
         else:
             self._lead_others(state, now_ms)
-        if state.leader_epoch != self.leader_epoch or isinstance(role, Following):
+        if state.leader_epoch != self.leader_epoch or isinstance(role, FollowerRole):
             self.begin_epoch(state.leader_epoch)
         if self.log.failure is not None:
-            self.resign()
+            self.step_down()
 
     def become_follower(self, state: "PartitionImage") -> None:
         """Follow the leader that `state` names, or none; acknowledgements cannot be given now."""
@@ -106,14 +106,14 @@ class Partition(Replica):
         role = self._role
         was = (self.leader_epoch, self.leader_id, self.is_leader)
         self.leader_epoch = state.leader_epoch
-        if isinstance(role, Following):
+        if isinstance(role, FollowerRole):
             role.leader_id = state.leader
         else:
             self._follow(state.leader, self.high_watermark)
             if self.log.failure is None:
                 # Epochs in which this broker led and wrote nothing are known to nobody else.
                 self.log.truncate_to(self.log.log_end_offset)
-        if isinstance(role, Leading):
+        if isinstance(role, LeaderRole):
             end_all(role.waiters.on_leadership_lost())
         if was != (self.leader_epoch, self.leader_id, False):
             self._wake_all()
@@ -126,7 +126,7 @@ class Partition(Replica):
     def _lead_alone(self) -> None:
         role, self._role = self._role, None
         self.log.producers.awaits_replication = False
-        if isinstance(role, Leading):
+        if isinstance(role, LeaderRole):
             end_all(role.waiters.on_high_watermark(self.log.log_end_offset))
         if role is not None:
             self._wake_all()
@@ -145,11 +145,11 @@ class Partition(Replica):
             is_eligible=self._replication.is_eligible,
             now_ms=now_ms,
         )
-        self._role = Leading(core)
+        self._role = LeaderRole(core)
         self.log.producers.awaits_replication = True
 
     def _follow(self, leader_id: int, high_watermark: int) -> None:
-        self._role = Following(self.log, leader_id=leader_id, high_watermark=high_watermark)
+        self._role = FollowerRole(self.log, leader_id=leader_id, high_watermark=high_watermark)
         self.log.producers.awaits_replication = True
 
     # --- Leading ---------------------------------------------------------------------------------
@@ -186,14 +186,14 @@ class Partition(Replica):
 
     def _append_to_all(
         self,
-        role: Leading | Following,
+        role: LeaderRole | FollowerRole,
         records: bytearray | memoryview | CheckedBatch,
         now_ms: int,
         origin: AppendOrigin,
         *,
         all_acks: bool,
     ) -> AppendInfo:
-        if isinstance(role, Following):
+        if isinstance(role, FollowerRole):
             raise not_leader(self.topic_partition, role.leader_id)
         if all_acks and role.core.is_under_min_isr:
             role.core.check_enough_replicas()
@@ -203,30 +203,30 @@ class Partition(Replica):
             )
         except KafkaError as error:
             if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
-                self.resign()
+                self.step_down()
             raise
         if not info.duplicate:
             moved = role.core.on_append(self.log.log_end_offset)
             if self._append_watchers:
                 call_all(self._append_watchers)
             if moved:
-                self._settle(role, moved=True)
+                self._publish(role, moved=True)
         return info
 
-    def wait_replicated(self, waiter: Waiter) -> None:
+    def add_ack_waiter(self, waiter: PendingAck) -> None:
         """Call `waiter.on_done` when its records are replicated, or cannot be; perhaps at once."""
         role = self._role
-        if isinstance(role, Leading):
+        if isinstance(role, LeaderRole):
             role.wait(waiter)
             return
         is_leader = role is None
         waiter.outcome = ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
         waiter.on_done(waiter)
 
-    def cancel_wait(self, waiter: Waiter) -> None:
+    def cancel_wait(self, waiter: PendingAck) -> None:
         """Forget a waiter that nobody asks for any more; nothing if it is not waiting."""
         role = self._role
-        if waiter.outcome is None and isinstance(role, Leading):
+        if waiter.outcome is None and isinstance(role, LeaderRole):
             role.waiters.cancel(waiter)
 
     def on_follower_fetch(
@@ -247,7 +247,7 @@ class Partition(Replica):
             KafkaError: it is no replica here, or an outdated one.
         """
         role = self._role
-        if not isinstance(role, Leading):
+        if not isinstance(role, LeaderRole):
             if role is not None:
                 raise not_leader(self.topic_partition, role.leader_id)
             raise KafkaError(
@@ -266,53 +266,53 @@ class Partition(Replica):
         )
         moved = moved or log_start_offset != start_offset
         if moved or core.has_proposal:
-            self._settle(role, moved=moved)
+            self._publish(role, moved=moved)
 
     def tick(self, now_ms: int) -> None:
         """Look for followers that lag, and end who waits for too long; `now_ms` is monotonic."""
         role = self._role
-        if isinstance(role, Leading):
+        if isinstance(role, LeaderRole):
             if self.log.failure is not None:
-                role.core.resign()
+                role.core.step_down()
             moved = role.core.on_tick(now_ms)
             end_all(role.waiters.on_time(now_ms))
-            self._settle(role, moved=moved)
+            self._publish(role, moved=moved)
 
-    def resign(self) -> None:
+    def step_down(self) -> None:
         """Have another in-sync replica lead, since this log cannot be written (rule 185)."""
         role = self._role
-        if isinstance(role, Leading):
+        if isinstance(role, LeaderRole):
             self._is_unwritable = True
-            role.core.resign(is_lost=self.log.failure is not None)
-            self._settle(role, moved=False)
+            role.core.step_down(is_lost=self.log.failure is not None)
+            self._publish(role, moved=False)
 
-    def take_proposal(self) -> "Proposal | None":
+    def take_isr_change(self) -> "IsrChange | None":
         """Return the change of the ISR that is to be asked for, once; None if there is none."""
         role = self._role
-        return role.core.take_proposal() if isinstance(role, Leading) else None
+        return role.core.take_isr_change() if isinstance(role, LeaderRole) else None
 
-    def on_isr_answer(self, proposal: "Proposal", answer: IsrAccepted | ErrorCode) -> None:
+    def on_isr_answer(self, proposal: "IsrChange", answer: IsrAccepted | ErrorCode) -> None:
         """Take what became of a proposal (rule 176); an error may mean that it is made again."""
         role = self._role
-        if isinstance(role, Leading):
+        if isinstance(role, LeaderRole):
             moved = role.on_answer(proposal, answer)
             self.partition_epoch = max(self.partition_epoch, role.core.partition_epoch)
-            self._settle(role, moved=moved)
+            self._publish(role, moved=moved)
 
     def on_config_changed(self) -> None:
         """Take over the settings of the topic that matter here."""
         role = self._role
-        if isinstance(role, Leading):
+        if isinstance(role, LeaderRole):
             role.core.min_insync_replicas = self.log.config.min_insync_replicas
-            self._settle(role, moved=False)
+            self._publish(role, moved=False)
 
-    def _settle(self, role: Leading, *, moved: bool) -> None:
+    def _publish(self, role: LeaderRole, *, moved: bool) -> None:
         """Pass on what the core has decided."""
         role.release()
         if moved and self._watchers:
             self._wake()
         if role.core.has_proposal:
-            self._replication.on_proposal(self)
+            self._replication.on_isr_change(self)
 
     # --- Following -------------------------------------------------------------------------------
 
@@ -347,7 +347,7 @@ class Partition(Replica):
             leader_epoch: that the fetch was made in; None means the present one.
 
         Raises:
-            KafkaError: FENCED_LEADER_EPOCH, the fetch is of an earlier reign;
+            KafkaError: FENCED_LEADER_EPOCH, the fetch is of an earlier epoch;
                 NOT_LEADER_OR_FOLLOWER, it is led here by now; else as `Log.append_as_follower`.
         """
         role = self._following()
@@ -389,9 +389,9 @@ class Partition(Replica):
         if moved and self._watchers:
             self._wake()
 
-    def _following(self) -> Following:
+    def _following(self) -> FollowerRole:
         role = self._role
-        if not isinstance(role, Following):
+        if not isinstance(role, FollowerRole):
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic_partition} is led here"
             )
@@ -426,9 +426,9 @@ class Partition(Replica):
     def close(self) -> None:
         """Wake everyone who waits, because this replica is going away."""
         role = self._role
-        if isinstance(role, Leading):
+        if isinstance(role, LeaderRole):
             end_all(role.waiters.on_leadership_lost())
-        elif isinstance(role, Following):
+        elif isinstance(role, FollowerRole):
             role.leader_id = NO_LEADER
         self._wake_all()
         self._watchers.clear()

@@ -8,14 +8,14 @@ have come, or has waited for replica.lag.time.max.ms. If one of them has more, t
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkalite.isr.leading import IsrAccepted
-from kafkalite.isr.state import Member, Proposal
+from kafkalite.isr.leader_role import IsrAccepted
+from kafkalite.isr.state import IsrChange, IsrMember
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from uuid import UUID
 
-    from kafkalite.isr.leading import Replication
+    from kafkalite.isr.leader_role import ReplicationContext
     from kafkalite.isr.partition import Partition
     from kafkalite.meta.image import PartitionImage
     from kafkalite.types import TopicPartition
@@ -37,14 +37,14 @@ class RecoveringLeader:
     """One partition that this broker is to lead and does not, until others were heard.
 
     Attributes:
-        leader_epoch: of the reign that waits.
+        leader_epoch: of the epoch that waits.
     """
 
     def __init__(
         self,
         partition: "Partition",
         state: "PartitionImage",
-        replication: "Replication",
+        replication: "ReplicationContext",
         *,
         deadline_ms: int,
     ) -> None:
@@ -54,12 +54,12 @@ class RecoveringLeader:
         self._partition_epoch = state.partition_epoch
         self._own = LogEnd(partition.log.leader_epoch, partition.log_end_offset)
         self._awaited = {each for each in state.replicas if each != replication.broker_id}
-        self._ahead: dict[Member, LogEnd] = {}
+        self._ahead: dict[IsrMember, LogEnd] = {}
         self._replication = replication
         self._deadline_ms = deadline_ms
-        self._proposal: Proposal | None = None
+        self._proposal: IsrChange | None = None
 
-    def on_follower(self, member: Member, end: LogEnd) -> None:
+    def on_follower(self, member: IsrMember, end: LogEnd) -> None:
         """Take note of how far a replica has come."""
         self._awaited.discard(member.broker_id)
         for known in [each for each in self._ahead if each.broker_id == member.broker_id]:
@@ -83,19 +83,19 @@ class RecoveringLeader:
                 self._ahead[best],
                 best.broker_id,
             )
-            self._proposal = Proposal(
+            self._proposal = IsrChange(
                 leader_epoch=self.leader_epoch,
                 partition_epoch=self._partition_epoch,
                 isr=(best,),
             )
-            self._replication.on_proposal(self)
+            self._replication.on_isr_change(self)
         return False
 
-    def take_proposal(self) -> Proposal | None:
-        """As `Partition.take_proposal`."""
+    def take_isr_change(self) -> IsrChange | None:
+        """As `Partition.take_isr_change`."""
         return self._proposal
 
-    def on_isr_answer(self, proposal: Proposal, answer: "IsrAccepted | ErrorCode") -> None:
+    def on_isr_answer(self, proposal: IsrChange, answer: "IsrAccepted | ErrorCode") -> None:
         """As `Partition.on_isr_answer`. Who was refused may be gone; it is heard of again."""
         if proposal is self._proposal and not isinstance(answer, IsrAccepted):
             self._proposal = None
@@ -110,7 +110,9 @@ class Recoveries:
         replication: of the broker.
     """
 
-    def __init__(self, doubtful: "Collection[TopicPartition]", replication: "Replication") -> None:
+    def __init__(
+        self, doubtful: "Collection[TopicPartition]", replication: "ReplicationContext"
+    ) -> None:
         self._doubtful = set(doubtful)
         self._replication = replication
         self._waiting: dict[TopicPartition, RecoveringLeader] = {}
@@ -141,7 +143,7 @@ class Recoveries:
         self._doubtful.discard(name)
 
     def on_follower(
-        self, name: "TopicPartition", leader_epoch: int, member: Member, end: LogEnd
+        self, name: "TopicPartition", leader_epoch: int, member: IsrMember, end: LogEnd
     ) -> None:
         """Take note of how far a replica has come, if that is waited for."""
         waiting = self._waiting.get(name)

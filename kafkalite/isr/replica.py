@@ -6,10 +6,10 @@ What changes it is in `partition`.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kafkalite.isr.following import Following
+from kafkalite.isr.follower_role import FollowerRole
 from kafkalite.isr.leader import Leader
-from kafkalite.isr.leading import Leading, Replication
-from kafkalite.isr.reading import (
+from kafkalite.isr.leader_role import LeaderRole, ReplicationContext
+from kafkalite.isr.partition_read import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Watcher = Callable[[], object]
 
-ALONE = Replication()
+ALONE = ReplicationContext()
 """Of partitions that were given nothing else."""
 
 
@@ -41,7 +41,7 @@ class Replica:
 
     Attributes:
         log: its records.
-        leader_epoch: of the present leader's reign, as far as is known here.
+        leader_epoch: of the present leader's epoch, as far as is known here.
         partition_epoch: version of the state that was taken up last.
         traffic: what clients write and read is counted there, with the other partitions' of the
             topic.
@@ -61,14 +61,16 @@ class Replica:
         "traffic",
     )
 
-    def __init__(self, log: "Log", *, leader_epoch: int, replication: Replication = ALONE) -> None:
+    def __init__(
+        self, log: "Log", *, leader_epoch: int, replication: ReplicationContext = ALONE
+    ) -> None:
         self.log = log
         self.topic_partition: TopicPartition = log.topic_partition
         self.leader_epoch = leader_epoch
         self.partition_epoch = -1
         self.traffic = replication.traffic.of(log.topic_partition.topic)
         self._replication = replication
-        self._role: Leading | Following | None = None
+        self._role: LeaderRole | FollowerRole | None = None
         # Transactions that end below this were decided before the broker started, perhaps by
         # markers that are not replicated: where those began is not remembered.
         self._undecided_end = 0
@@ -86,19 +88,19 @@ class Replica:
     @property
     def is_leader(self) -> bool:
         """Whether it is led here."""
-        return not isinstance(self._role, Following)
+        return not isinstance(self._role, FollowerRole)
 
     @property
     def leader_id(self) -> int:
         """Broker that leads it, -1 if none does."""
         role = self._role
-        return role.leader_id if isinstance(role, Following) else self._replication.broker_id
+        return role.leader_id if isinstance(role, FollowerRole) else self._replication.broker_id
 
     @property
     def leader(self) -> Leader | None:
         """The decisions of a leader with followers; None in every other role."""
         role = self._role
-        return role.core if isinstance(role, Leading) else None
+        return role.core if isinstance(role, LeaderRole) else None
 
     @property
     def log_start_offset(self) -> int:
@@ -137,7 +139,7 @@ class Replica:
         """Least log start of the living replicas (rule 35); -1 if one has not told its own."""
         role = self._role
         start_offset = self.log.log_start_offset
-        if not isinstance(role, Leading):
+        if not isinstance(role, LeaderRole):
             return start_offset
         return role.core.low_watermark(start_offset, self._replication.is_alive)
 
@@ -193,7 +195,7 @@ class Replica:
         region = result.region = log.read(
             offset, max_bytes=max_bytes, upper=upper, min_one_batch=min_one_batch
         )
-        result.is_cut = -1 < region.next_offset < upper.offset
+        result.has_more = -1 < region.next_offset < upper.offset
         if committed:
             # Of what is returned, and no further: the rest is told with the rest (rule 116).
             has_records = len(region) > 0
@@ -238,7 +240,7 @@ class Replica:
             start = self.log.log_start_offset
             return start, -1, self._epoch_at(start)
         role = self._role
-        knows = as_replica or not isinstance(role, Leading) or role.is_settled
+        knows = as_replica or not isinstance(role, LeaderRole) or role.has_reached_epoch_start
         if timestamp == LATEST_TIMESTAMP and knows:
             return upper, -1, self.leader_epoch
         if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafkalite.isr.following import NO_LEADER, not_leader, offline, unknown_id
-from kafkalite.isr.leading import Replication
+from kafkalite.isr.follower_role import NO_LEADER, not_leader, offline, unknown_id
+from kafkalite.isr.leader_role import ReplicationContext
 from kafkalite.isr.offline import OfflineReplica
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.recovering import LogEnd, Recoveries, RecoveringLeader
-from kafkalite.isr.state import Member
+from kafkalite.isr.state import IsrMember
 from kafkalite.isr.throttle import LeaderThrottle
 from kafkalite.isr.traffic import Traffic
 from kafkalite.meta.changes import (
@@ -32,7 +32,7 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
-    from kafkalite.isr.state import Proposal
+    from kafkalite.isr.state import IsrChange
     from kafkalite.log.files import LogFiles
     from kafkalite.log.log import Log
     from kafkalite.log.manager import LogManager
@@ -86,12 +86,12 @@ class ReplicaManager:
             window_ms=config.int("replication.quota.window.size.seconds") * 1_000,
             now_ms=self._clock.monotonic_ms(),
         )
-        self._replication = Replication(
+        self._replication = ReplicationContext(
             broker_id=broker_id,
             lag_ms_max=config.int("replica.lag.time.max.ms"),
             is_eligible=self._is_eligible,
             is_alive=self._is_alive,
-            on_proposal=self._on_proposal,
+            on_isr_change=self._on_isr_change,
             traffic=self.traffic,
         )
         self.recoveries = Recoveries(logs.doubtful, self._replication)
@@ -259,14 +259,14 @@ class ReplicaManager:
 
     # --- The ISR ---------------------------------------------------------------------------------
 
-    def subscribe_proposals(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` when `take_proposals` has something; returns a function that ends it."""
+    def subscribe_isr_changes(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` when `take_isr_changes` has something; returns a function that ends it."""
         self._proposal_listeners.append(listener)
         return lambda: self._proposal_listeners.remove(listener)
 
-    def take_proposals(
+    def take_isr_changes(
         self, held: Container[TopicPartition] = ()
-    ) -> "list[tuple[Partition | OfflineReplica | RecoveringLeader, Proposal]]":
+    ) -> "list[tuple[Partition | OfflineReplica | RecoveringLeader, IsrChange]]":
         """Return the changes of ISRs that are to be asked of the controller, each once.
 
         Those of `held` partitions are left for another time.
@@ -274,7 +274,7 @@ class ReplicaManager:
         proposing = {tp: each for tp, each in self._proposing.items() if tp not in held}
         for topic_partition in proposing:
             del self._proposing[topic_partition]
-        taken = [(partition, partition.take_proposal()) for partition in proposing.values()]
+        taken = [(partition, partition.take_isr_change()) for partition in proposing.values()]
         return [(partition, proposal) for partition, proposal in taken if proposal is not None]
 
     def tick(self) -> None:
@@ -287,7 +287,7 @@ class ReplicaManager:
         self._end_recoveries()
 
     def on_follower_ahead(
-        self, name: TopicPartition, leader_epoch: int, member: Member, end: LogEnd
+        self, name: TopicPartition, leader_epoch: int, member: IsrMember, end: LogEnd
     ) -> None:
         """Take note of how far a follower has come of a partition that waits for that."""
         self.recoveries.on_follower(name, leader_epoch, member, end)
@@ -298,7 +298,7 @@ class ReplicaManager:
         decided = self.recoveries.take_decided(self._clock.monotonic_ms())
         for name, index in decided:
             if self._image is not None and name in self._image.topics:
-                self._take_up(self._image.topics[name], (index,))
+                self._apply(self._image.topics[name], (index,))
         if decided:
             self.on_taken_up(sorted({name for name, _ in decided}))
 
@@ -308,7 +308,7 @@ class ReplicaManager:
         for name, index in list(self._offline):
             topic = None if self._image is None else self._image.topics.get(name)
             if topic is not None and index < len(topic.partitions):
-                self._take_up(topic, (index,))
+                self._apply(topic, (index,))
                 if (name, index) in self._hosted:
                     taken_up.add(name)
         self._tell_followers()
@@ -339,7 +339,7 @@ class ReplicaManager:
         else:
             self._high_watermarks = offsets
 
-    def _on_proposal(self, partition: Partition | OfflineReplica | RecoveringLeader) -> None:
+    def _on_isr_change(self, partition: Partition | OfflineReplica | RecoveringLeader) -> None:
         if partition.topic_partition not in self._proposing:
             self._proposing[partition.topic_partition] = partition
             for listener in list(self._proposal_listeners):
@@ -348,7 +348,7 @@ class ReplicaManager:
     def _on_failed(self, log: "LogFiles") -> None:
         partition = self._hosted.get(log.topic_partition)
         if partition is not None and partition.log is log:
-            partition.resign()
+            partition.step_down()
 
     def _is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
         broker = None if self._image is None else self._image.brokers.get(broker_id)
@@ -386,7 +386,7 @@ class ReplicaManager:
         for topic in image.topics.values():
             for index in range(len(topic.partitions)):
                 self._delete_other(topic, index)
-            self._take_up(topic, range(len(topic.partitions)))
+            self._apply(topic, range(len(topic.partitions)))
             self._reconfigure(topic)
         self._tell_followers()
 
@@ -402,16 +402,16 @@ class ReplicaManager:
                 case TopicCreated() | PartitionsAdded():
                     topic = image.topics.get(change.name)
                     if topic is not None:
-                        self._take_up(topic, range(len(topic.partitions)))
+                        self._apply(topic, range(len(topic.partitions)))
                 case TopicDeleted():
                     self._remove(change.name, change.topic_id, is_deleted=True)
                 case PartitionChanged():
                     topic = image.topics.get(change.name)
                     if topic is not None and 0 <= change.index < len(topic.partitions):
-                        self._take_up(topic, (change.index,))
+                        self._apply(topic, (change.index,))
                 case LeaderEpochsRaised():
                     for topic in image.topics.values():
-                        self._take_up(topic, range(len(topic.partitions)))
+                        self._apply(topic, range(len(topic.partitions)))
                 case ConfigsChanged() if change.resource_type == TOPIC_RESOURCE:
                     if change.resource_name in image.topics:
                         self._reconfigure(image.topics[change.resource_name])
@@ -426,7 +426,7 @@ class ReplicaManager:
                     self._look_at_followers()
         self._tell_followers()
 
-    def _take_up(self, topic: "TopicImage", indexes: Iterable[int]) -> None:
+    def _apply(self, topic: "TopicImage", indexes: Iterable[int]) -> None:
         """Hold those of these partitions that are placed here, and no others, in their roles."""
         known = self._ids.get(topic.name)
         if known is not None and known != topic.topic_id:
@@ -464,7 +464,7 @@ class ReplicaManager:
                 self._offline[topic_partition] = offline
             offline.on_state(state, error, self._clock.monotonic_ms())
             if offline.has_proposal:
-                self._on_proposal(offline)
+                self._on_isr_change(offline)
             return None
         if self._offline.pop(topic_partition, None) is not None:
             self._proposing.pop(topic_partition, None)
@@ -550,7 +550,7 @@ class ReplicaManager:
         assert self._image is not None
         try:
             if topic_id is not None and is_stray(topic_partition, topic_id, self._image):
-                self._logs.set_aside(topic_partition)
+                self._logs.rename_as_stray(topic_partition)
             else:
                 self._logs.delete(topic_partition)
         except KafkaError as error:

@@ -11,7 +11,7 @@ UNKNOWN_OFFSET: Final = -1
 UNKNOWN_BROKER_EPOCH: Final = -1
 
 
-class Member(NamedTuple):
+class IsrMember(NamedTuple):
     """A replica that is to be in the ISR, and the broker epoch it was seen in (KIP-903)."""
 
     broker_id: int
@@ -19,16 +19,16 @@ class Member(NamedTuple):
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class Proposal:
+class IsrChange:
     """A change of the ISR that the leader asks of the controller (AlterPartition, rule 176)."""
 
     leader_epoch: int
     partition_epoch: int
-    isr: tuple[Member, ...]
+    isr: tuple[IsrMember, ...]
 
 
 @dataclass(slots=True, frozen=True)
-class Committed:
+class CommittedIsr:
     """The ISR as the controller has it; nothing is under way."""
 
     isr: tuple[int, ...]
@@ -46,7 +46,7 @@ class PendingExpand:
     It may be in the ISR already, and be elected: the high watermark waits for it (rule 168).
     """
 
-    committed: Committed
+    committed: CommittedIsr
     added: int
 
     @property
@@ -72,7 +72,7 @@ class PendingShrink:
     They may still be in the ISR, and be elected: the high watermark waits for them (rule 168).
     """
 
-    committed: Committed
+    committed: CommittedIsr
     removed: tuple[int, ...]
 
     @property
@@ -91,7 +91,7 @@ class PendingShrink:
         return tuple(member for member in self.committed.isr if member not in self.removed)
 
 
-IsrState = Committed | PendingExpand | PendingShrink
+IsrState = CommittedIsr | PendingExpand | PendingShrink
 
 
 @dataclass(slots=True)

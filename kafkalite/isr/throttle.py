@@ -1,4 +1,4 @@
-"""Replication throttles (KIP-73): which replicas, and how much of them in a second.
+"""ReplicationContext throttles (KIP-73): which replicas, and how much of them in a second.
 
 Pure. For followers that are not in sync, so that a reassignment leaves something for the others.
 """

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from kafkalite.log.epochs import EpochStart
+from kafkalite.log.leader_epochs import EpochStart
 from kafkalite.types import TopicPartition
 
 if TYPE_CHECKING:

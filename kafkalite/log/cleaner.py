@@ -21,7 +21,7 @@ from math import inf
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
-from kafkalite.log.compaction import BatchFilter, LastRecord, OffsetMap, TransactionWalk
+from kafkalite.log.compaction import BatchFilter, CleanedTransactionMetadata, LastRecord, OffsetMap
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import BATCH_OVERHEAD, BatchHeader, iterate_batches, read_batch_header
@@ -353,7 +353,7 @@ class CleaningPass:
         """
         plan = self._plan
         offset_map = OffsetMap(self._map_bytes, plan.first_dirty_offset)
-        walk = TransactionWalk(self._aborted)
+        walk = CleanedTransactionMetadata(self._aborted)
         for source in self._sources:
             if source.next_base_offset <= plan.first_dirty_offset:
                 continue
@@ -486,7 +486,10 @@ def group_sources(
 
 
 def _add_segment(
-    offset_map: OffsetMap, walk: TransactionWalk, source: SourceSegment, throttle: Throttle
+    offset_map: OffsetMap,
+    walk: CleanedTransactionMetadata,
+    source: SourceSegment,
+    throttle: Throttle,
 ) -> bool:
     """Put a segment's keys into the map; return False if it became full before the end."""
     for batch, header in _read_batches(source, throttle):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
-from kafkalite.log.aborted import AbortedTransaction
+from kafkalite.log.transaction_index import AbortedTransaction
 from kafkalite.wire.compression import Codec, compress
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.record_codec import Scanned, scan_keys, scan_payload
@@ -101,7 +101,7 @@ class _AbortedState:
     has_batches: bool = False
 
 
-class TransactionWalk:
+class CleanedTransactionMetadata:
     """Follows transactions through a log that is read from front to back.
 
     Knows which batches were aborted and which markers no batch needs any more. After Kafka's
@@ -178,7 +178,7 @@ class LastRecord(NamedTuple):
 
 
 @dataclass(slots=True)
-class Kept:
+class FilterResult:
     """What is to be written in place of one batch; nothing if `data` is None."""
 
     data: bytes | bytearray | memoryview | None
@@ -230,14 +230,14 @@ class BatchFilter:
             delete_retention_ms: from now on, how long tombstones and markers stay.
         """
         self._map = offset_map
-        self._walk = TransactionWalk(aborted)
+        self._walk = CleanedTransactionMetadata(aborted)
         self._last_records = last_records
         self._upper_offset = upper_offset
         self._now_ms = now_ms
         self._delete_horizon_ms = now_ms + delete_retention_ms
         self.statistics = FilterStatistics()
 
-    def filter(self, batch: memoryview, header: BatchHeader) -> Kept:
+    def filter(self, batch: memoryview, header: BatchHeader) -> FilterResult:
         """Return what to write in place of a batch.
 
         Raises:
@@ -254,7 +254,7 @@ class BatchFilter:
             self.statistics.records_kept += kept.header.record_count
         return kept
 
-    def _filter_control(self, batch: memoryview, header: BatchHeader) -> Kept:
+    def _filter_control(self, batch: memoryview, header: BatchHeader) -> FilterResult:
         is_unneeded, aborted = self._walk.on_control_batch(batch, header)
         if header.record_count == 0:
             return self._emptied(batch, header)
@@ -263,9 +263,9 @@ class BatchFilter:
                 return self._with_delete_horizon(batch, header, list(iterate_records(batch)))
             if header.base_timestamp <= self._now_ms:
                 return self._emptied(batch, header)
-        return Kept(batch, header, aborted)
+        return FilterResult(batch, header, aborted)
 
-    def _filter_records(self, batch: memoryview, header: BatchHeader) -> Kept:
+    def _filter_records(self, batch: memoryview, header: BatchHeader) -> FilterResult:
         if self._walk.on_batch(header) or header.record_count == 0:
             return self._emptied(batch, header)
         payload = read_payload(batch, header)
@@ -277,7 +277,7 @@ class BatchFilter:
             records = [record for record in iterate_records(batch) if record.offset in wanted]
             return self._with_delete_horizon(batch, header, records)
         if len(kept) == header.record_count:
-            return Kept(batch, header)
+            return FilterResult(batch, header)
         return _spliced(payload, header, kept)
 
     def _select(self, payload: bytes, header: BatchHeader) -> tuple[list[Scanned], bool]:
@@ -303,14 +303,14 @@ class BatchFilter:
             has_tombstones = has_tombstones or value_length < 0
         return kept, has_tombstones
 
-    def _emptied(self, batch: memoryview, header: BatchHeader) -> Kept:
+    def _emptied(self, batch: memoryview, header: BatchHeader) -> FilterResult:
         """Return the header alone where someone needs it, else nothing (rule 207)."""
         if header.next_offset != self._upper_offset and not self._is_last_of_producer(header):
-            return Kept(None, header)
+            return FilterResult(None, header)
         if header.record_count == 0:
-            return Kept(batch, header)
+            return FilterResult(batch, header)
         data = empty_batch(header)
-        return Kept(data, read_batch_header(data))
+        return FilterResult(data, read_batch_header(data))
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         last = self._last_records.get(header.producer_id)
@@ -322,7 +322,7 @@ class BatchFilter:
 
     def _with_delete_horizon(
         self, batch: memoryview, header: BatchHeader, records: list[Record]
-    ) -> Kept:
+    ) -> FilterResult:
         """Return the batch with these records and the time from which tombstones may go.
 
         The horizon takes the place of the base timestamp (KIP-534), so all deltas change.
@@ -342,7 +342,7 @@ class BatchFilter:
             delete_horizon_ms=self._delete_horizon_ms,
             last_offset_delta=header.last_offset_delta,
         )
-        return Kept(data, read_batch_header(data))
+        return FilterResult(data, read_batch_header(data))
 
 
 def _check_crc(batch: memoryview, header: BatchHeader) -> None:
@@ -353,7 +353,7 @@ def _check_crc(batch: memoryview, header: BatchHeader) -> None:
         )
 
 
-def _spliced(payload: bytes, header: BatchHeader, kept: list[Scanned]) -> Kept:
+def _spliced(payload: bytes, header: BatchHeader, kept: list[Scanned]) -> FilterResult:
     """Return the batch with only these records, whose bytes stay as they are.
 
     That needs the base timestamp to stay too. Kafka makes it the first record's; nobody relies on
@@ -379,7 +379,7 @@ def _spliced(payload: bytes, header: BatchHeader, kept: list[Scanned]) -> Kept:
         base_sequence=header.base_sequence,
         record_count=len(kept),
     )
-    return Kept(assemble_batch(shorter, compress(codec, data) if codec else data), shorter)
+    return FilterResult(assemble_batch(shorter, compress(codec, data) if codec else data), shorter)
 
 
 def _first_offset(transaction: AbortedTransaction) -> int:

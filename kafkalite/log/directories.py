@@ -87,7 +87,7 @@ class LogDirectory:
 
     Attributes:
         path: absolute.
-        had_clean_stop: the last broker here stopped in order; known after `take_clean_stop`.
+        had_clean_stop: the last broker here stopped in order; known after `consume_clean_shutdown_marker`.
     """
 
     def __init__(self, disk: "Disk", path: str) -> None:
@@ -179,13 +179,13 @@ class LogDirectory:
         if METADATA_PROPERTY not in properties:
             write_properties(self._disk, path, {**properties, METADATA_PROPERTY: "true"})
 
-    def disown(self) -> None:
+    def release_claim(self) -> None:
         """Remove `meta.properties`: the directory is nobody's again."""
         self._disk.remove(f"{self.path}/{META_PROPERTIES_FILE}")
 
     # --- Stopping --------------------------------------------------------------------------------
 
-    def take_clean_stop(self) -> bool:
+    def consume_clean_shutdown_marker(self) -> bool:
         """Return whether the last stop was clean, and forget it: the next one may not be."""
         path = f"{self.path}/{CLEAN_STOP_FILE}"
         try:
@@ -201,7 +201,7 @@ class LogDirectory:
         """Return whether the machine may have lost power since a broker ran here last.
 
         Its boot id tells that from the end of the process alone, of which nothing is lost that was
-        written. To be asked after `take_clean_stop`; the next start compares with this one.
+        written. To be asked after `consume_clean_shutdown_marker`; the next start compares with this one.
 
         Raises:
             OSError: the disk fails.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kafkalite.log.aborted import decode_aborted
 from kafkalite.log.checkpoint import (
     CLEANER_FILE,
     HIGH_WATERMARK_FILE,
@@ -25,6 +24,7 @@ from kafkalite.log.checkpoint import (
 )
 from kafkalite.log.index import OffsetIndex, TimeIndex
 from kafkalite.log.producer_state import read_snapshot
+from kafkalite.log.transaction_index import decode_aborted
 from kafkalite.wire.compression import Codec
 from kafkalite.wire.errors import KafkaError
 from kafkalite.wire.records import (

@@ -13,6 +13,7 @@ from zlib import crc32
 
 from kafkalite.log.checkpoint import LEADER_EPOCH_FILE, write_epochs
 from kafkalite.log.disk import TornFile
+from kafkalite.log.producer_snapshots import restore
 from kafkalite.log.retention import count_deletable
 from kafkalite.log.segment import (
     CLEANED_SUFFIX,
@@ -21,7 +22,6 @@ from kafkalite.log.segment import (
     SWAP_SUFFIX,
     Segment,
 )
-from kafkalite.log.snapshots import restore
 from kafkalite.log.state import LogListener, LogState
 from kafkalite.types import LogPosition, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError

@@ -57,7 +57,7 @@ PRESENCE_CHECK_MS = 1_000
 """How often it is looked whether the files that are written to still have a name."""
 
 
-class Agenda:
+class Schedule:
     """What is due when. Each thing stands in it once, at the earliest time it was asked for."""
 
     __slots__ = ("_due_ms",)
@@ -114,14 +114,14 @@ class Housekeeping:
         self._manager = manager
         self._disk = disk
         self._clock = clock
-        self._agenda = Agenda()
+        self._agenda = Schedule()
         self._wake = trio.Event()
         self._to_flush: dict[LogFiles, None] = {}
         # (due, sequence number, paths or segments to remove)
         self._removals: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
         self._dirty: dict[Log, None] = {}
-        self._dirt = trio.Event()
+        self._dirty_event = trio.Event()
         self._cleaning = trio.Lock()
         self._uncleanable: set[Log] = set()
         self._looked_at: dict[Log, int] = {}
@@ -197,7 +197,7 @@ class Housekeeping:
             known = self._manager.get(log.topic_partition)
             if known is log and known not in self._uncleanable:
                 self._dirty[known] = None
-                self._dirt.set()
+                self._dirty_event.set()
 
     def _plan(self, thing: str, delay_ms: int) -> None:
         if self._agenda.add(thing, self._clock.monotonic_ms() + delay_ms):
@@ -314,8 +314,8 @@ class Housekeeping:
     async def _clean_forever(self) -> None:
         """Compact the dirtiest log that is due, again and again; wait where none is."""
         while True:
-            await self._dirt.wait()
-            self._dirt = trio.Event()
+            await self._dirty_event.wait()
+            self._dirty_event = trio.Event()
             await trio.sleep(self.settings.cleaner_backoff_ms / 1000)
             while self.settings.cleaner_enable and await self._clean_one():
                 pass
@@ -323,8 +323,8 @@ class Housekeeping:
                 # Not dirty enough yet. Time may change that (max.compaction.lag.ms), and each roll
                 # of a segment asks again.
                 with trio.move_on_after(self.settings.retention_check_interval_ms / 1000):
-                    await self._dirt.wait()
-                self._dirt.set()
+                    await self._dirty_event.wait()
+                self._dirty_event.set()
 
     async def _clean_one(self) -> bool:
         """Compact the dirtiest log, if one is due; return whether to look for another at once."""

@@ -25,7 +25,7 @@ from kafkalite.wire.records import (
 )
 
 if TYPE_CHECKING:
-    from kafkalite.log.aborted import AbortedTransaction
+    from kafkalite.log.transaction_index import AbortedTransaction
     from kafkalite.log.validate import CheckedBatch, ValidBatches
     from kafkalite.wire.records import BatchHeader
 

@@ -85,7 +85,7 @@ class LogManager:
         self._new_uuid = new_uuid
         self._directories = [LogDirectory(disk, path.rstrip("/")) for path in paths]
         self._logs: dict[TopicPartition, Log] = {}
-        self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._claimed_first: list[LogDirectory] = []
         self._closed = False
         self._keeper = Housekeeping(self, disk, clock, settings or HousekeepingSettings())
@@ -143,10 +143,10 @@ class LogManager:
         except OSError as error:
             logger.warning("%s: %s", self._directories[0].path, error)
 
-    def disown(self) -> None:
+    def release_claim(self) -> None:
         """Take back what `claim` wrote into new directories, before anything else is there."""
         while self._claimed_first:
-            self._claimed_first.pop().disown()
+            self._claimed_first.pop().release_claim()
 
     def load(
         self,
@@ -166,7 +166,7 @@ class LogManager:
         work = []
         for directory in self._directories:
             try:
-                clean = directory.take_clean_stop()
+                clean = directory.consume_clean_shutdown_marker()
                 found, deleted = directory.partitions()
                 if directory.take_power_loss(len(found)):
                     self.doubtful.update(each.topic_partition for each in found)
@@ -176,13 +176,13 @@ class LogManager:
             for path in deleted:
                 self._keeper.remove_later([path], delay_ms=0)
         for count, (directory, clean, topic_partition, path) in enumerate(work):
-            other = self._homes.get(topic_partition)
+            other = self._directory_of.get(topic_partition)
             if other is not None:
                 raise LogDirectoryError(
                     f"{topic_partition} is in {other.path} and in {directory.path}; "
                     "move one of them out of log.dirs"
                 )
-            self._homes[topic_partition] = directory
+            self._directory_of[topic_partition] = directory
             self._load_one(directory, topic_partition, path, config_for, clean=clean)
             progress(count + 1, len(work), topic_partition)
         return list(self._logs.values())
@@ -280,7 +280,7 @@ class LogManager:
 
     def path_of(self, topic_partition: TopicPartition) -> str | None:
         """Return the log directory that a partition is in, None if it is not here."""
-        home = self._homes.get(topic_partition)
+        home = self._directory_of.get(topic_partition)
         return None if home is None else home.path
 
     def usage(self, path: str) -> tuple[int, int]:
@@ -320,14 +320,14 @@ class LogManager:
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be created: {error}"
             ) from error
         self._logs[topic_partition] = log
-        self._homes[topic_partition] = home
+        self._directory_of[topic_partition] = home
         self._keeper.on_opened(log)
         return log
 
     def _count_in(self, directory: LogDirectory) -> int:
         if len(self._directories) == 1:
             return 0
-        return sum(home is directory for home in self._homes.values())
+        return sum(home is directory for home in self._directory_of.values())
 
     def _forget_checkpoints(self, home: LogDirectory, topic_partition: TopicPartition) -> None:
         """Remove what checkpoints say of a deleted partition of the same name. Raises OSError.
@@ -347,19 +347,19 @@ class LogManager:
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR; the log is offline then.
         """
-        home = self._homes.get(topic_partition)
+        home = self._directory_of.get(topic_partition)
         if home is None:
             return
         log = self._give_up(topic_partition)
         delay_ms = 0 if log is None else log.config.file_delete_delay_ms
         try:
-            self._put_away(home, topic_partition, delay_ms=delay_ms)
+            self._rename_for_deletion(home, topic_partition, delay_ms=delay_ms)
         except OSError as error:
             raise self._stays(topic_partition, f"cannot be deleted: {error}") from error
-        del self._homes[topic_partition]
+        del self._directory_of[topic_partition]
         self.offline.pop(topic_partition, None)
 
-    def set_aside(self, topic_partition: TopicPartition) -> None:
+    def rename_as_stray(self, topic_partition: TopicPartition) -> None:
         """Take a log out of use and keep it: its directory is renamed, as Kafka's stray ones are.
 
         For what nobody knows to be deleted. It is the operator's to remove, or to rename back.
@@ -367,7 +367,7 @@ class LogManager:
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR; the log is offline then.
         """
-        home = self._homes.get(topic_partition)
+        home = self._directory_of.get(topic_partition)
         if home is None:
             return
         self._give_up(topic_partition)
@@ -375,7 +375,7 @@ class LogManager:
             self._set_aside(home, topic_partition)
         except OSError as error:
             raise self._stays(topic_partition, f"cannot be set aside: {error}") from error
-        del self._homes[topic_partition]
+        del self._directory_of[topic_partition]
         self.offline.pop(topic_partition, None)
 
     def _set_aside(self, home: LogDirectory, topic_partition: TopicPartition) -> None:
@@ -395,7 +395,7 @@ class LogManager:
         self.offline[topic_partition] = message
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
-    def _put_away(
+    def _rename_for_deletion(
         self, home: LogDirectory, topic_partition: TopicPartition, *, delay_ms: int
     ) -> None:
         """Rename a partition's directory, if there is one, and remove it later. Raises OSError."""
@@ -529,7 +529,10 @@ class LogManager:
             for log in logs
             if log.log_start_offset > log.segments.first.base_offset
         }
-        for tp, home in self._homes.items():  # what is known of others is kept for better days
+        for (
+            tp,
+            home,
+        ) in self._directory_of.items():  # what is known of others is kept for better days
             if home is directory and tp not in points:
                 points[tp] = directory.recovery_points().get(tp, 0)
                 if tp in directory.log_starts():
@@ -539,25 +542,25 @@ class LogManager:
 
     def written_recovery_point(self, log: Log) -> int:
         """Return what the checkpoint on disk says of a log."""
-        return self._homes[log.topic_partition].recovery_points().get(log.topic_partition, 0)
+        return self._directory_of[log.topic_partition].recovery_points().get(log.topic_partition, 0)
 
     def write_checkpoints_of(self, log: Log) -> None:
         """Bring the checkpoints of a log's directory up to date. Raises OSError."""
-        self.write_checkpoints(self._homes[log.topic_partition])
+        self.write_checkpoints(self._directory_of[log.topic_partition])
 
     def cleaner_offset(self, log: Log) -> int | None:
         """Return up to where a log was compacted (exclusive), None if it never was."""
-        return self._homes[log.topic_partition].cleaner_offsets().get(log.topic_partition)
+        return self._directory_of[log.topic_partition].cleaner_offsets().get(log.topic_partition)
 
     def set_cleaner_offset(self, log: Log, offset: int) -> None:
         """Note up to where a log was compacted. Raises OSError."""
-        home = self._homes[log.topic_partition]
+        home = self._directory_of[log.topic_partition]
         offsets = {tp: at for tp, at in home.cleaner_offsets().items() if self._is_in(tp, home)}
         offsets[log.topic_partition] = offset
         home.write(CLEANER_FILE, offsets, sync=False)
 
     def _is_in(self, topic_partition: TopicPartition, directory: LogDirectory) -> bool:
-        return self._homes.get(topic_partition) is directory
+        return self._directory_of.get(topic_partition) is directory
 
     # --- Stopping --------------------------------------------------------------------------------
 
@@ -575,7 +578,7 @@ class LogManager:
         for log in self._logs.values():
             log.discard()
         self._logs.clear()
-        self._homes.clear()
+        self._directory_of.clear()
         self._closed = True
 
     def _close_logs(self, directory: LogDirectory) -> None:
@@ -597,4 +600,4 @@ class LogManager:
             logger.warning("%s was not closed in order: %s", directory.path, error)
 
     def _logs_in(self, directory: LogDirectory) -> Iterable[Log]:
-        return [log for tp, log in self._logs.items() if self._homes[tp] is directory]
+        return [log for tp, log in self._logs.items() if self._directory_of[tp] is directory]

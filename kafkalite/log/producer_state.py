@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from kafkalite.log.aborted import AbortedTransaction
+from kafkalite.log.transaction_index import AbortedTransaction
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import (

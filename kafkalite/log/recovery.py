@@ -11,10 +11,10 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from kafkalite.log.aborted import ENTRY_SIZE
 from kafkalite.log.checkpoint import LEADER_EPOCH_FILE, read_epochs, write_epochs
-from kafkalite.log.epochs import EpochStart, LeaderEpochs
 from kafkalite.log.index import MAX_RELATIVE_OFFSET
+from kafkalite.log.leader_epochs import EpochStart, LeaderEpochFileCache
+from kafkalite.log.producer_snapshots import Snapshots, replay, restore
 from kafkalite.log.producer_state import ProducerStates
 from kafkalite.log.segment import (
     CLEANED_SUFFIX,
@@ -30,8 +30,8 @@ from kafkalite.log.segment import (
     file_name,
 )
 from kafkalite.log.segments import Segments
-from kafkalite.log.snapshots import Snapshots, replay, restore
 from kafkalite.log.state import LogState
+from kafkalite.log.transaction_index import ENTRY_SIZE
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import (
     BATCH_OVERHEAD,
@@ -105,7 +105,7 @@ def open_log(
     snapshots = Snapshots(disk, directory, found.snapshots)
     epochs_path = f"{directory}/{LEADER_EPOCH_FILE}"
     epochs_before = _epochs_in(disk, epochs_path)
-    epochs = LeaderEpochs(epochs_before or ())
+    epochs = LeaderEpochFileCache(epochs_before or ())
     if epochs_before is None or not (clean or epochs_before):
         # The file changes with each new leader, unsynced: a power failure may have torn it.
         _rebuild_epochs(epochs, segments, log_start_offset, recovery_point)
@@ -132,7 +132,7 @@ def _epochs_in(disk: "Disk", path: str) -> list[EpochStart] | None:
 
 
 def _rebuild_epochs(
-    epochs: LeaderEpochs, segments: list[Segment], log_start_offset: int, end_offset: int
+    epochs: LeaderEpochFileCache, segments: list[Segment], log_start_offset: int, end_offset: int
 ) -> None:
     """Take the epochs from the headers of the batches between two offsets.
 
@@ -264,7 +264,7 @@ class _Recovery:
     config: "LogConfig"
     segments: Segments
     snapshots: Snapshots
-    epochs: LeaderEpochs
+    epochs: LeaderEpochFileCache
     producers: ProducerStates = field(default_factory=ProducerStates)
 
     def run(
@@ -389,7 +389,7 @@ class _Scan:
     segment: Segment
     config: "LogConfig"
     producers: ProducerStates
-    epochs: LeaderEpochs
+    epochs: LeaderEpochFileCache
     position: int = 0
     next_offset: int = 0
     problem: str = ""

@@ -10,7 +10,6 @@ from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkalite.log.aborted import AbortedIndex
 from kafkalite.log.index import (
     MAX_RELATIVE_OFFSET,
     OffsetEntry,
@@ -18,6 +17,7 @@ from kafkalite.log.index import (
     TimeEntry,
     TimeIndex,
 )
+from kafkalite.log.transaction_index import TransactionIndex
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import (
     BATCH_OVERHEAD,
@@ -144,7 +144,7 @@ class Segment:
         self.time_index = TimeIndex(
             disk, self.path(TIME_INDEX_SUFFIX), base_offset, size=sizes.get(TIME_INDEX_SUFFIX, 0)
         )
-        self.aborted = AbortedIndex(
+        self.aborted = TransactionIndex(
             disk, self.path(TXN_INDEX_SUFFIX), size=sizes.get(TXN_INDEX_SUFFIX, 0)
         )
 
@@ -248,12 +248,12 @@ class Segment:
         return (
             size > segment_bytes - incoming_bytes
             or size > MAX_SEGMENT_BYTES - incoming_bytes
-            or self.waited_ms(max_timestamp=max_timestamp, now_ms=now_ms) > segment_ms
+            or self.roll_age_ms(max_timestamp=max_timestamp, now_ms=now_ms) > segment_ms
             or self.offset_index.is_full(index_bytes)
             or self.time_index.is_full(index_bytes)
         )
 
-    def waited_ms(self, *, max_timestamp: int, now_ms: int) -> int:
+    def roll_age_ms(self, *, max_timestamp: int, now_ms: int) -> int:
         """Return the age that `segment.ms` limits: by records' time where they have one."""
         first_timestamp = self.first_timestamp
         if first_timestamp >= 0:

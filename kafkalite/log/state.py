@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafkalite.log.epochs import LeaderEpochs
     from kafkalite.log.files import LogFiles
+    from kafkalite.log.leader_epochs import LeaderEpochFileCache
+    from kafkalite.log.producer_snapshots import Snapshots
     from kafkalite.log.producer_state import ProducerStates
     from kafkalite.log.segment import Segment
     from kafkalite.log.segments import Segments
-    from kafkalite.log.snapshots import Snapshots
 
 
 class LogListener(Protocol):
@@ -47,7 +47,7 @@ class LogState:
 
     segments: "Segments"
     snapshots: "Snapshots"
-    epochs: "LeaderEpochs"
+    epochs: "LeaderEpochFileCache"
     producers: "ProducerStates"
     log_start_offset: int
     log_end_offset: int

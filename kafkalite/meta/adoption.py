@@ -45,7 +45,7 @@ def adopt_topic(event: AdoptTopic, image: Image) -> list[Change]:
             ErrorCode.INCONSISTENT_TOPIC_ID, f"The id {event.topic_id} is that of topic {owner}"
         )
     wanted = max(event.leader_epochs) + 1
-    # A log may have seen reigns of its leader that no metadata here know of.
+    # A log may have seen epochs of its leader that no metadata here know of.
     added = tuple(
         _sole_replica(event.broker_id, leader_epoch=event.leader_epochs.get(index, -1) + 1)
         for index in range(len(known), wanted)

@@ -16,7 +16,7 @@ from kafkalite.meta.changes import (
     Change,
     ConfigsChanged,
 )
-from kafkalite.meta.events import AlterConfigs, IncrementalAlterConfigs, Operation, Rules
+from kafkalite.meta.events import AlterConfigs, ControllerConfig, IncrementalAlterConfigs, Operation
 from kafkalite.meta.image import ConfigResource, Image
 from kafkalite.meta.names import refusal_of_name
 from kafkalite.settings.checks import (
@@ -26,8 +26,14 @@ from kafkalite.settings.checks import (
     check_group,
     check_topic,
 )
-from kafkalite.settings.kinds import ConfigType, Setting, SettingError, format_value, split_list
-from kafkalite.settings.tables import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kafkalite.settings.config_def import (
+    ConfigType,
+    Setting,
+    SettingError,
+    format_value,
+    split_list,
+)
+from kafkalite.settings.registry import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 _TABLES: Mapping[int, Mapping[str, Setting]] = {
@@ -38,7 +44,7 @@ _TABLES: Mapping[int, Mapping[str, Setting]] = {
 }
 
 
-def replace_configs(event: AlterConfigs, image: Image, rules: Rules) -> list[Change]:
+def replace_configs(event: AlterConfigs, image: Image, rules: ControllerConfig) -> list[Change]:
     """Give a resource exactly these settings.
 
     Raises:
@@ -56,7 +62,9 @@ def replace_configs(event: AlterConfigs, image: Image, rules: Rules) -> list[Cha
     return _change(resource, before, after, image, rules)
 
 
-def alter_configs(event: IncrementalAlterConfigs, image: Image, rules: Rules) -> list[Change]:
+def alter_configs(
+    event: IncrementalAlterConfigs, image: Image, rules: ControllerConfig
+) -> list[Change]:
     """Change some settings of a resource.
 
     Raises:
@@ -79,7 +87,9 @@ def alter_configs(event: IncrementalAlterConfigs, image: Image, rules: Rules) ->
     return _change(resource, before, after, image, rules)
 
 
-def check_topic_configs(configs: Mapping[str, str | None], rules: Rules) -> dict[str, str]:
+def check_topic_configs(
+    configs: Mapping[str, str | None], rules: ControllerConfig
+) -> dict[str, str]:
     """Return the settings that a new topic is to have.
 
     Raises:
@@ -98,7 +108,7 @@ def check_topic_configs(configs: Mapping[str, str | None], rules: Rules) -> dict
     return checked
 
 
-def _check_resource(resource: ConfigResource, image: Image, rules: Rules) -> None:
+def _check_resource(resource: ConfigResource, image: Image, rules: ControllerConfig) -> None:
     """Refuse what can never have settings of its own."""
     match resource.type:
         case t if t == TOPIC_RESOURCE:
@@ -194,7 +204,7 @@ def _change(
     before: Mapping[str, str],
     after: Mapping[str, str],
     image: Image,
-    rules: Rules,
+    rules: ControllerConfig,
 ) -> list[Change]:
     """Check the whole set that would be in force, and return the difference."""
     _check_set(resource, after, rules)
@@ -216,7 +226,9 @@ def _change(
     ]
 
 
-def _check_set(resource: ConfigResource, configs: Mapping[str, str], rules: Rules) -> None:
+def _check_set(
+    resource: ConfigResource, configs: Mapping[str, str], rules: ControllerConfig
+) -> None:
     code = ErrorCode.INVALID_CONFIG
     try:
         match resource.type:
@@ -240,7 +252,7 @@ def _check_set(resource: ConfigResource, configs: Mapping[str, str], rules: Rule
         raise KafkaError(code, str(error)) from None
 
 
-def _whole_number(rules: Rules, name: str) -> int:
+def _whole_number(rules: ControllerConfig, name: str) -> int:
     value = rules.broker_values[name]
     assert isinstance(value, int)
     return value

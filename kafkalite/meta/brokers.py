@@ -11,7 +11,12 @@ from kafkalite.meta.changes import (
     changed,
 )
 from kafkalite.meta.election import elect_for_shutdown, elect_offline, written
-from kafkalite.meta.events import ControlledShutdown, RegisterBroker, Rules, UnregisterBroker
+from kafkalite.meta.events import (
+    ControlledShutdown,
+    ControllerConfig,
+    RegisterBroker,
+    UnregisterBroker,
+)
 from kafkalite.meta.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -20,8 +25,8 @@ NO_EPOCH = -1
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
-def register_broker(event: RegisterBroker, image: Image, rules: Rules) -> list[Change]:
-    """A broker that comes back begins a new reign of what it leads (rules 180, 197).
+def register_broker(event: RegisterBroker, image: Image, rules: ControllerConfig) -> list[Change]:
+    """A broker that comes back begins a new epoch of what it leads (rules 180, 197).
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH if the broker has registered again meanwhile.
@@ -65,7 +70,9 @@ def register_broker(event: RegisterBroker, image: Image, rules: Rules) -> list[C
     return changes
 
 
-def unregister_broker(event: UnregisterBroker, image: Image, rules: Rules) -> list[Change]:
+def unregister_broker(
+    event: UnregisterBroker, image: Image, rules: ControllerConfig
+) -> list[Change]:
     """Rules 178 and 179."""
     known = image.brokers.get(event.broker_id)
     if known is None:
@@ -145,7 +152,7 @@ def check_epoch(
     return broker
 
 
-def is_unclean(topic: TopicImage, rules: Rules) -> bool:
+def is_unclean(topic: TopicImage, rules: ControllerConfig) -> bool:
     """Say whether a replica that lacks records may lead where no other can (rule 178)."""
     own = topic.configs.get(UNCLEAN_ELECTION)
     if own is None:
@@ -170,7 +177,7 @@ def _failed(
 
 
 def _one_write(before: PartitionImage, after: PartitionImage) -> PartitionImage:
-    """Return the outcome of several elections as one write of it, that begins one new reign."""
+    """Return the outcome of several elections as one write of it, that begins one new epoch."""
     if after is before:
         return before
     again = written(before, leader=after.leader, isr=after.isr)

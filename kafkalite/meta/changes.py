@@ -90,9 +90,9 @@ class BrokerUnregistered:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class LeaderEpochsRaised:
-    """A broker that came back leads its partitions again, in a new reign of each (rule 180).
+    """A broker that came back leads its partitions again, in a new epoch of each (rule 180).
 
-    Consumers see by the epoch that records of the reign before may have been lost with the crash
+    Consumers see by the epoch that records of the epoch before may have been lost with the crash
     of a machine (KIP-320). One change for all partitions: a start may have thousands.
     """
 

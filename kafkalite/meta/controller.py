@@ -27,6 +27,7 @@ from kafkalite.meta.events import (
     AlterPartition,
     AlterScramCredential,
     ControlledShutdown,
+    ControllerConfig,
     CreateAcl,
     CreatePartitions,
     CreateTopic,
@@ -39,7 +40,6 @@ from kafkalite.meta.events import (
     Reassign,
     RebalanceLeaders,
     RegisterBroker,
-    Rules,
     UnregisterBroker,
     UpdateFeatures,
 )
@@ -51,7 +51,7 @@ from kafkalite.meta.names import (
     collision_key,
     refusal_of_name,
 )
-from kafkalite.meta.partitions import (
+from kafkalite.meta.partition_changes import (
     alter_partition,
     elect_if_unclean,
     elect_leader,
@@ -65,7 +65,7 @@ PARTITIONS_AT_ONCE_MAX = 10_000
 """Partitions that one request may create, as in Kafka's ReplicationControlManager."""
 
 
-def decide(event: Event, image: Image, rules: Rules) -> list[Change]:
+def decide(event: Event, image: Image, rules: ControllerConfig) -> list[Change]:
     """Return what changes; nothing if the event asks for what already is.
 
     Raises:
@@ -122,7 +122,7 @@ def _with_elections(changes: list[Change], image: Image) -> list[Change]:
     return changes
 
 
-def _create_topic(event: CreateTopic, image: Image, rules: Rules) -> list[Change]:
+def _create_topic(event: CreateTopic, image: Image, rules: ControllerConfig) -> list[Change]:
     """Rules 22, 28."""
     if event.name == CLUSTER_METADATA_TOPIC:
         raise KafkaError(
@@ -207,7 +207,7 @@ def _assigned_partitions(event: CreateTopic, image: Image) -> list[PartitionImag
     ]
 
 
-def _delete_topic(event: DeleteTopic, image: Image, rules: Rules) -> list[Change]:
+def _delete_topic(event: DeleteTopic, image: Image, rules: ControllerConfig) -> list[Change]:
     """Rule 30."""
     if not rules.broker_values["delete.topic.enable"]:
         raise KafkaError(
@@ -271,7 +271,7 @@ def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
     return [added]
 
 
-def _update_features(event: UpdateFeatures, image: Image, rules: Rules) -> list[Change]:
+def _update_features(event: UpdateFeatures, image: Image, rules: ControllerConfig) -> list[Change]:
     levels = check_updates(event.updates, image.feature_levels, controller_id=rules.broker_id)
     levels = {
         name: level for name, level in levels.items() if image.feature_levels.get(name) != level

@@ -61,7 +61,7 @@ class ControllerLoop:
         await runner.catch_up_if_behind()
         if runner.is_registration_due:
             await runner.renew_registration()
-        if runner.wants_to_reign:
+        if runner.should_campaign:
             await runner.campaign()
         if not runner.is_controller or self.live is None:
             return

@@ -70,7 +70,7 @@ def elect_for_reassignment(partition: PartitionImage, eligible: Collection[int])
 def written(
     partition: PartitionImage, *, leader: int, isr: tuple[int, ...] | None = None
 ) -> PartitionImage:
-    """Return the partition as the controller writes it: in a new reign (rule 180)."""
+    """Return the partition as the controller writes it: in a new epoch (rule 180)."""
     isr = partition.isr if isr is None else isr
     assert isr
     assert leader == NO_LEADER or leader in isr

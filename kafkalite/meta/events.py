@@ -11,14 +11,14 @@ from uuid import UUID
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.features import FeatureUpdate
 from kafkalite.security.acls import Rule
-from kafkalite.settings.kinds import Value
+from kafkalite.settings.config_def import Value
 
 PRODUCER_ID_BLOCK_SIZE = 1_000
 """Producer ids given to a broker at a time, as in Kafka (rule 64)."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class Rules:
+class ControllerConfig:
     """What the controller's own settings say at the moment.
 
     Attributes:
@@ -39,7 +39,7 @@ class RegisterBroker:
     """A broker has started, or tells other addresses than before.
 
     Attributes:
-        restarted: whether its partitions begin a new reign. A registration under the epoch that is
+        restarted: whether its partitions begin a new epoch. A registration under the epoch that is
             known tells nothing of the kind, whatever this says.
         broker_epoch: of the registration; -1 on a lone broker, which has none.
     """
@@ -177,7 +177,7 @@ class AlterPartition:
     Attributes:
         broker_id: of the leader.
         broker_epoch: of its registration; not checked if -1.
-        leader_epoch: of its reign.
+        leader_epoch: of its epoch.
         partition_epoch: of the state that it wants to replace.
         new_isr: brokers and the epochs under which they are in sync; -1 is not checked (KIP-903).
     """

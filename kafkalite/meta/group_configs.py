@@ -12,8 +12,8 @@ from kafkalite.config import BrokerConfig
 from kafkalite.meta.changes import GROUP_RESOURCE
 from kafkalite.meta.image import ConfigResource, Image
 from kafkalite.settings.checks import GROUP_BOUNDS
-from kafkalite.settings.kinds import SettingError, Value, parse_value
-from kafkalite.settings.tables import BROKER, GROUP, GROUP_SYNONYMS
+from kafkalite.settings.config_def import SettingError, Value, parse_value
+from kafkalite.settings.registry import BROKER, GROUP, GROUP_SYNONYMS
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

@@ -108,7 +108,7 @@ class Image:
     Attributes:
         version: number of commits that led here.
         controller_id: the broker that decides, -1 if none is known.
-        controller_epoch: of its reign; -1 where there is no election.
+        controller_epoch: of its epoch; -1 where there is no election.
         colliding: topics whose names hold '.' or '_', by what others may not share with them.
         configs: settings of brokers, groups and client metrics; those of topics are with them.
         acls: rules about who may do what, by what they are about.

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from kafkalite.meta.changes import TOPIC_RESOURCE
 from kafkalite.meta.names import CLUSTER_METADATA_TOPIC
-from kafkalite.settings.kinds import SettingError, parse_value
-from kafkalite.settings.tables import TOPIC
+from kafkalite.settings.config_def import SettingError, parse_value
+from kafkalite.settings.registry import TOPIC
 from kafkalite.wire.errors import KafkaError
 from kafkalite.wire.records import iterate_batches, iterate_records
 

@@ -101,7 +101,7 @@ class LocalStore:
         return -1
 
     async def campaign(self) -> int:
-        """Become controller; there is one reign only."""
+        """Become controller; there is one epoch only."""
         return -1
 
     async def next_event(self) -> StoreEvent:
@@ -130,7 +130,7 @@ class LocalStore:
             ) from error
         return after.version
 
-    async def sum_up(self, image: Image) -> None:
+    async def compact(self, image: Image) -> None:
         """Rewrite the file as one line, once it has grown much beyond that."""
         assert self._file is not None
         size = self._file.size

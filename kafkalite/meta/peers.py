@@ -2,7 +2,7 @@
 
 Interfaces only. `peers/clients.py` satisfies them over a network, simulations and tests with less.
 
-The lanes to a broker: "control" (what is answered at once), "controller" and "isr" (what this
+The channels to a broker: "control" (what is answered at once), "controller" and "isr" (what this
 broker asks of the controller), "forwarding" (what its clients do), "fetch" (of a follower), "txn"
 (questions about transactions) and "markers".
 """
@@ -15,9 +15,9 @@ from kafkalite.wire.schema import Structure
 Request = TypeVar("Request", bound=Structure)
 Response = TypeVar("Response", bound=Structure)
 
-CONTROL_LANE = "control"
-"""The lane of what is answered at once. A request that the other broker may let wait, such as a
-Fetch, takes a lane of its own: a lane is served strictly in order."""
+CONTROL_CHANNEL = "control"
+"""The channel of what is answered at once. A request that the other broker may let wait, such as a
+Fetch, takes a channel of its own: a channel is served strictly in order."""
 
 
 class Peers(Protocol):
@@ -30,9 +30,9 @@ class Peers(Protocol):
         message: Request,
         *,
         timeout_ms: int,
-        lane: str = CONTROL_LANE,
+        channel: str = CONTROL_CHANNEL,
     ) -> Response:
-        """Ask a broker and return its answer; whoever asks on the same lane waits for its turn.
+        """Ask a broker and return its answer; whoever asks on the same channel waits for its turn.
 
         Records in the answer are slices of memory of its own, and stay valid.
 
@@ -41,7 +41,7 @@ class Peers(Protocol):
             api: what to ask; the highest version that both sides know is taken.
             message: the request.
             timeout_ms: the most that waiting for the turn, connecting and the answer may take.
-            lane: requests of one lane to one broker share a connection, one at a time.
+            channel: requests of one channel to one broker share a connection, one at a time.
 
         Raises:
             KafkaError: BROKER_NOT_AVAILABLE, the metadata knows no such broker or no way to it;

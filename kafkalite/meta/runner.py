@@ -17,7 +17,8 @@ import trio
 from kafkalite.config import BrokerConfig
 from kafkalite.config.listeners import with_hosts
 from kafkalite.log_config import LogConfig
-from kafkalite.meta.apart import commit_apart, with_failure
+from kafkalite.meta.batch_decide import Decision, batch_decide, new_addresses, slices
+from kafkalite.meta.bisect_commit import commit_by_topic, with_failure
 from kafkalite.meta.changes import (
     BROKER_RESOURCE,
     Change,
@@ -27,7 +28,7 @@ from kafkalite.meta.changes import (
 )
 from kafkalite.meta.controller import check_partition_count
 from kafkalite.meta.controller_loop import ControllerLoop
-from kafkalite.meta.deciding import Decision, decide_all, new_addresses, slices
+from kafkalite.meta.controller_requests import create_topics, producer_id_block
 from kafkalite.meta.events import (
     AllocateProducerIds,
     CreateTopic,
@@ -41,10 +42,8 @@ from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.names import refusal_of_name
 from kafkalite.meta.peers import ControllerChannel
 from kafkalite.meta.producer_ids import ProducerIds
-from kafkalite.meta.remote import create_topics, producer_id_block
 from kafkalite.meta.store import (
-    Committed,
-    Contradiction,
+    CommitEvent,
     ControllerChanged,
     FellBehind,
     LiveBrokers,
@@ -54,6 +53,7 @@ from kafkalite.meta.store import (
     SessionLost,
     SessionResumed,
     SessionSuspended,
+    StoreConflict,
     StoreEvent,
 )
 from kafkalite.meta.topic_defaults import default_topic
@@ -158,7 +158,7 @@ class MetadataRunner:
             try:
                 await self._catch_up(known_version=-1)
                 if not self._store.shared:
-                    self._reign(await self._store.campaign())
+                    self._become_controller(await self._store.campaign())
             except KafkaError as error:
                 raise MetadataStoreError(error.message) from error
         return self._image
@@ -243,8 +243,8 @@ class MetadataRunner:
                 await self._commit(changes, image)
             except KafkaError as failure:
                 error, missing = failure, changes
-                if isinstance(error, Contradiction):
-                    missing, error = await commit_apart(changes, error, self._commit)
+                if isinstance(error, StoreConflict):
+                    missing, error = await commit_by_topic(changes, error, self._commit)
                 self._on_failed_commit(error)
                 return with_failure(results, missing, error)
         return results
@@ -254,7 +254,7 @@ class MetadataRunner:
         version = await self._store.commit(self._image, image, changes)
         # From here to the end of the subscribers nothing waits.
         self._apply(replace(image, version=version), changes)
-        await self._store.sum_up(self._image)
+        await self._store.compact(self._image)
 
     async def preview(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
         """Return what `submit_all` would, and change nothing (validate_only)."""
@@ -375,7 +375,7 @@ class MetadataRunner:
     # --- For the controller loop -----------------------------------------------------------------
 
     @property
-    def wants_to_reign(self) -> bool:
+    def should_campaign(self) -> bool:
         """Whether to try to become controller: registered, and nobody else is, as far as known."""
         return (
             self._own_epoch is None
@@ -414,14 +414,14 @@ class MetadataRunner:
         """Become controller if nobody is, with all that was committed before."""
         async with self._changing:
             session = self._session
-            self._loop.live = None  # who lived in an earlier reign says nothing
+            self._loop.live = None  # who lived in an earlier epoch says nothing
             epoch = await self._store.campaign()
             if epoch is None:
                 return False
             await self._catch_up(known_version=self._image.version)
             if session != self._session:
                 return False
-            self._reign(epoch)
+            self._become_controller(epoch)
         logger.info("broker %d is controller, epoch %d", self._broker_id, epoch)
         await self.submit(FinishReassignments())
         return True
@@ -441,7 +441,7 @@ class MetadataRunner:
 
     async def _on_event(self, event: StoreEvent) -> None:
         match event:
-            case Committed():
+            case CommitEvent():
                 async with self._changing:
                     self._on_committed(event)
             case LiveBrokers(brokers=brokers):
@@ -462,10 +462,10 @@ class MetadataRunner:
                 self._suspended = False
                 self._behind = True
                 self._broker_epoch = -1
-                self._abdicate()
+                self._resign_controller()
         self._loop.wake()
 
-    def _on_committed(self, commit: Committed) -> None:
+    def _on_committed(self, commit: CommitEvent) -> None:
         if commit.version <= self._image.version:
             return
         if commit.version > self._image.version + 1:
@@ -477,15 +477,15 @@ class MetadataRunner:
         if self._own_epoch is not None and epoch < self._own_epoch:
             return  # it was so before this broker became controller
         if broker_id != self._broker_id or epoch != self._own_epoch:
-            self._abdicate()
+            self._resign_controller()
         self._show(self._image.with_controller(broker_id, epoch), ())
 
-    def _reign(self, epoch: int | None) -> None:
+    def _become_controller(self, epoch: int | None) -> None:
         assert epoch is not None
         self._own_epoch = epoch
         self._show(self._image.with_controller(self._broker_id, epoch), ())
 
-    def _abdicate(self) -> None:
+    def _resign_controller(self) -> None:
         if self._own_epoch is not None:
             logger.info("broker %d is not controller any more", self._broker_id)
         self._own_epoch = None
@@ -530,7 +530,7 @@ class MetadataRunner:
         if isinstance(error, OutcomeUnknown):
             self._behind = True
         elif error.code is ErrorCode.NOT_CONTROLLER:
-            self._abdicate()
+            self._resign_controller()
         self._loop.wake()
 
     def _apply(self, image: Image, changes: Sequence[Change]) -> None:
@@ -551,7 +551,9 @@ class MetadataRunner:
         self._changed = trio.Event()
 
     def _decide(self, events: Iterable[Event], image: Image | None = None) -> Decision:
-        return decide_all(events, image or self._image, self._config, and_then=self._new_addresses)
+        return batch_decide(
+            events, image or self._image, self._config, and_then=self._new_addresses
+        )
 
     def _new_addresses(self, changes: Sequence[Change], image: Image) -> list[Change]:
         if self._store.shared:

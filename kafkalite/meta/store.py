@@ -1,7 +1,7 @@
 """Where metadata is kept: the interface of all stores.
 
-`meta/local.py` is a lone broker's file, `meta/zookeeper.py` a ZooKeeper ensemble that brokers
-share, `meta/memory.py` the same in memory for tests and the simulator.
+`meta/local.py` is a lone broker's file, `meta/zookeeper/store.py` a ZooKeeper ensemble that brokers
+share, `sim/memory_store.py` the same in memory for tests and the simulator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ class Stored(NamedTuple):
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class Committed:
+class CommitEvent:
     """A commit by whichever broker is controller, also by this one.
 
-    It is the next one after that of the last `Committed` or `load`, so gaps are seen by its
+    It is the next one after that of the last `CommitEvent` or `load`, so gaps are seen by its
     version.
     """
 
@@ -70,7 +70,7 @@ class SessionLost:
 
 
 StoreEvent = (
-    Committed
+    CommitEvent
     | LiveBrokers
     | ControllerChanged
     | FellBehind
@@ -149,7 +149,7 @@ class MetadataStore(Protocol):
 
         Raises:
             OutcomeUnknown: perhaps committed. Load before the next commit.
-            Contradiction: nothing was committed, and loading changes nothing.
+            StoreConflict: nothing was committed, and loading changes nothing.
             KafkaError: nothing was committed: NOT_CONTROLLER if another broker took over,
                 KAFKA_STORAGE_ERROR, INVALID_REQUEST if it is too much for the store.
         """
@@ -159,7 +159,7 @@ class MetadataStore(Protocol):
         """Wait for what happens next, and return it. May be cancelled; nothing is then lost."""
         ...
 
-    async def sum_up(self, image: Image) -> None:
+    async def compact(self, image: Image) -> None:
         """Replace the history by the image if that is due; a failure leaves the history."""
         ...
 
@@ -184,5 +184,5 @@ class OutcomeUnknown(KafkaError):
         super().__init__(ErrorCode.NOT_CONTROLLER, message)
 
 
-class Contradiction(OutcomeUnknown):
+class StoreConflict(OutcomeUnknown):
     """A commit that did not happen, though nobody else committed: a node is not as it should be."""

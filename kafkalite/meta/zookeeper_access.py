@@ -27,7 +27,7 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from kafkalite.config.security import ZookeeperSettings
 from kafkalite.security.digest_md5 import DigestError, DigestExchange, user_of
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 if TYPE_CHECKING:
     import logging

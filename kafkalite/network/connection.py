@@ -1,6 +1,6 @@
 """One client's connection: its requests are served one after another (rule 9).
 
-What can be done without waiting is `received` and `resumed`, which the transport calls; what must
+What can be done without waiting is `received` and `on_ready`, which the transport calls; what must
 be waited for (another broker, memory, a client that reads slowly) is waited for in the connection's
 task.
 """
@@ -20,7 +20,7 @@ from kafkalite.api.handler import (
     PlayedAnswer,
 )
 from kafkalite.network.budget import MemoryBudget
-from kafkalite.network.dispatch import Dispatcher, Exchange, Farewell
+from kafkalite.network.dispatch import Dispatcher, Farewell, InFlightRequest
 from kafkalite.network.transport import Chunk, PeerClosed, Transport
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.framing import Framer
@@ -66,13 +66,13 @@ class Connection:
         self._active_ms = context.services.clock.real_monotonic_ms()
         self._turn_end_ms = 0
         self._sent_bytes = 0
-        self._waiting: deque[Exchange] = deque()
+        self._waiting: deque[InFlightRequest] = deque()
         """Requests that were admitted and are to be answered in this order. The first of them waits
         for something, those behind it perhaps only for the first; all others are in the framer."""
         self._failure: MalformedMessage | CloseConnection | None = None
         """Of a request behind them."""
         self._is_done = False
-        self.takes_more = False
+        self.can_accept_more = False
         """It may be given more although it is `delayed`: all that came has been admitted."""
         self.buffer = framer.buffer
 
@@ -108,7 +108,7 @@ class Connection:
                 if isinstance(exchange.result, DelayedOperation):
                     exchange.result.close()
             self._budget.release(self._reserved_bytes)
-            self._context.services.groups.on_disconnect(self._context.connection_id)
+            self._context.services.coordinators.on_disconnect(self._context.connection_id)
 
     @property
     def context(self) -> RequestContext:
@@ -116,7 +116,7 @@ class Connection:
         return self._context
 
     @property
-    def waiting(self) -> list[Exchange]:
+    def waiting(self) -> list[InFlightRequest]:
         """Requests that wait for their answers, in the order in which they came."""
         return list(self._waiting)
 
@@ -161,7 +161,7 @@ class Connection:
         self._begin_turn()
         return self._go_on()
 
-    def resumed(self) -> bool:
+    def on_ready(self) -> bool:
         """Answer requests that wait, as far as what they wait for is there, and those behind them.
 
         Returns:
@@ -185,7 +185,7 @@ class Connection:
     async def _serve(self) -> None:
         """Wait for what `received` could not: then the transport may go on giving turns."""
         while not self._is_done:
-            await self._transport.attend(self)
+            await self._transport.serve(self)
             is_answered = False
             while not (is_answered or self._is_done):
                 await self._flush()
@@ -207,7 +207,7 @@ class Connection:
             # One that is admitted may complete those before it, which nobody would be told of.
             if len(self._waiting) > 1 and self._collect():
                 continue
-            self.takes_more = self.takes_more and self._reserve_now()
+            self.can_accept_more = self.can_accept_more and self._reserve_now()
             return False
         return self._reserve_now()
 
@@ -222,16 +222,16 @@ class Connection:
         """Answer requests in their order; False if more must be done than one turn allows."""
         framer, dispatcher, context = self._framer, self._dispatcher, self._context
         waiting = self._waiting
-        self.takes_more = False
+        self.can_accept_more = False
         if self._failure is not None and not waiting:
             raise self._failure
-        while not waiting or self._lets_next_in(waiting[-1]):
+        while not waiting or self._allows_pipelining(waiting[-1]):
             try:
                 frame = framer.next_frame()
                 if frame is None:
-                    self.takes_more = bool(waiting)
+                    self.can_accept_more = bool(waiting)
                     return not waiting
-                exchange = dispatcher.admit(frame, context)
+                exchange = dispatcher.handle(frame, context)
             except (MalformedMessage, CloseConnection) as error:
                 if not waiting:
                     raise
@@ -251,17 +251,17 @@ class Connection:
                 return False
         return False
 
-    def _lets_next_in(self, last: Exchange) -> bool:
+    def _allows_pipelining(self, last: InFlightRequest) -> bool:
         """Whether the next request may be admitted although `last` has not been answered."""
         result = last.result
-        if not isinstance(result, DelayedOperation) or not result.lets_next_in:
+        if not isinstance(result, DelayedOperation) or not result.allows_pipelining:
             return False
         if len(self._waiting) >= DELAYED_MAX or self._failure is not None:
             return False
         key = self._framer.next_api_key()
         return key is None or key == last.handler.api.key
 
-    def _is_complete(self, exchange: Exchange) -> bool:
+    def _is_complete(self, exchange: InFlightRequest) -> bool:
         """Take over the response to a request that waits, if there is one by now."""
         delayed = exchange.result
         if not isinstance(delayed, DelayedOperation):
@@ -278,7 +278,7 @@ class Connection:
         exchange.result = response
         return True
 
-    def _put(self, exchange: Exchange) -> None:
+    def _put(self, exchange: InFlightRequest) -> None:
         chunks = self._dispatcher.encode(exchange)
         size = sum(map(len, chunks))
         if self._dispatcher.on_answered is not None:
@@ -316,7 +316,7 @@ class Connection:
         self._reserved_bytes = wanted_bytes
         return True
 
-    async def _finish(self, exchange: Exchange) -> None:
+    async def _finish(self, exchange: InFlightRequest) -> None:
         """Wait for the first request's response, unless the client goes away first.
 
         Raises:

@@ -30,7 +30,7 @@ SIZE_PREFIX_BYTES = 4
 
 
 @dataclass(slots=True)
-class Exchange:
+class InFlightRequest:
     """One request on its way to its answer."""
 
     handler: Handler
@@ -56,19 +56,19 @@ class Farewell(CloseConnection):
         exchange: with the answer; None if there is to be none.
     """
 
-    def __init__(self, reason: str, exchange: Exchange | None) -> None:
+    def __init__(self, reason: str, exchange: InFlightRequest | None) -> None:
         super().__init__(reason)
         self.exchange = exchange
 
 
-Observer = Callable[[Exchange, int, RequestContext], None]
+Observer = Callable[[InFlightRequest, int, RequestContext], None]
 """Told of each request when its handler has returned, with the size of its frame in bytes."""
 
-Interceptor = Callable[[Exchange, int, RequestContext, Callable[[Any], Any]], Any]
+Interceptor = Callable[[InFlightRequest, int, RequestContext, Callable[[Any], Any]], Any]
 """Gives the result of a request, with the size of its frame in bytes and the handler's own way from
 a request to a result."""
 
-AnswerObserver = Callable[[Exchange, "list[Chunk]", int, RequestContext], None]
+AnswerObserver = Callable[[InFlightRequest, "list[Chunk]", int, RequestContext], None]
 """Told of each request when its answer has been encoded: its bytes, and how many these are."""
 
 Forward = Callable[[Any, memoryview, RequestContext], Pending]
@@ -117,7 +117,7 @@ class Dispatcher:
         """Return the handler of an API, None if it is not served."""
         return self._handlers.get(key)
 
-    def admit(self, frame: memoryview, context: RequestContext) -> Exchange:
+    def handle(self, frame: memoryview, context: RequestContext) -> InFlightRequest:
         """Decode a request and hand it to its handler.
 
         Raises:
@@ -127,7 +127,7 @@ class Dispatcher:
         """
         began_s = 0.0 if self.on_answered is None else perf_counter()
         if context.login is not None:
-            answered: Exchange = context.login.admit(frame, context, self)
+            answered: InFlightRequest = context.login.handle(frame, context, self)
             answered.size_bytes, answered.began_s = len(frame), began_s
             return answered
         header, position = decode_request_header(frame)
@@ -149,20 +149,20 @@ class Dispatcher:
             # KIP-511: answered in version 0, whose body needs no decoding (rule 5).
             return self._too_new(handler, header, context)
         if len(frame) >= LARGE_MIN_BYTES and api.key is not ApiKey.PRODUCE:
-            return self._admit_large(
-                Exchange(handler, header, None, None), frame, position, context
+            return self._handle_large(
+                InFlightRequest(handler, header, None, None), frame, position, context
             )
         try:
             request = api.decode_request(header.api_version, frame, position)
         except MalformedMessage as error:
             raise MalformedMessage(f"{api.key.name} v{header.api_version}: {error}") from None
-        exchange = Exchange(handler, header, request, None, len(frame), began_s)
+        exchange = InFlightRequest(handler, header, request, None, len(frame), began_s)
         if self.keeps_frames:
             exchange.frame = frame
         try:
-            is_special = handler.forwarded or handler.between_brokers
+            is_special = handler.forward_to_controller or handler.inter_broker_only
             if self.interceptor is None and self._authorize is None and not is_special:
-                exchange.result = handler.admit(request, context)
+                exchange.result = handler.handle(request, context)
             else:
                 exchange.result = self._serve(exchange, frame, context)
         except (CloseConnection, AssertionError):
@@ -173,29 +173,29 @@ class Dispatcher:
             self.observer(exchange, len(frame), context)
         return exchange
 
-    def _serve(self, exchange: Exchange, frame: memoryview, context: RequestContext) -> Any:
+    def _serve(self, exchange: InFlightRequest, frame: memoryview, context: RequestContext) -> Any:
         handler = exchange.handler
         if self.interceptor is not None:
             handle = partial(self._handle, handler, frame, context)
             return self.interceptor(exchange, len(frame), context, handle)
         return self._handle(handler, frame, context, exchange.request)
 
-    def _admit_large(
-        self, exchange: Exchange, frame: memoryview, position: int, context: RequestContext
-    ) -> Exchange:
+    def _handle_large(
+        self, exchange: InFlightRequest, frame: memoryview, position: int, context: RequestContext
+    ) -> InFlightRequest:
         handler, header = exchange.handler, exchange.header
 
-        def admit(request: Any) -> Any:
-            part = Exchange(handler, header, request, None)
+        def handle(request: Any) -> Any:
+            part = InFlightRequest(handler, header, request, None)
             result = self._serve(part, frame, context)
             if self.observer is not None:
                 self.observer(part, len(frame), context)
             return result
 
         def refuse(request: Any, error: Exception) -> Any:
-            return self.refuse(Exchange(handler, header, request, None), error, context)
+            return self.refuse(InFlightRequest(handler, header, request, None), error, context)
 
-        exchange.result = Pending(partial(serve, exchange, frame, position, admit, refuse))
+        exchange.result = Pending(partial(serve, exchange, frame, position, handle, refuse))
         return exchange
 
     def find(self, key: int) -> Handler | None:
@@ -206,7 +206,7 @@ class Dispatcher:
         """Return the handler of an API that is served."""
         return self._handlers[key]
 
-    def refuse(self, exchange: Exchange, error: Exception, context: RequestContext) -> Any:
+    def refuse(self, exchange: InFlightRequest, error: Exception, context: RequestContext) -> Any:
         """Turn what a handler raised into a response; what was not expected is logged whole."""
         if not isinstance(error, KafkaError):
             self.complaints.error(
@@ -219,7 +219,7 @@ class Dispatcher:
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
         return exchange.handler.refuse(exchange.request, error, context)
 
-    def encode(self, exchange: Exchange) -> list[Chunk]:
+    def encode(self, exchange: InFlightRequest) -> list[Chunk]:
         """Return the answer's bytes with their size in front; empty if there is to be none.
 
         Raises:
@@ -254,39 +254,39 @@ class Dispatcher:
     def _handle(
         self, handler: Handler, frame: memoryview, context: RequestContext, request: Any
     ) -> Any:
-        if handler.forwarded or handler.between_brokers:
-            return self._admit_special(handler, request, frame, context)
+        if handler.forward_to_controller or handler.inter_broker_only:
+            return self._handle_special(handler, request, frame, context)
         return self._answer(handler, request, context)
 
     def _answer(self, handler: Handler, request: Any, context: RequestContext) -> Any:
         if self._authorize is not None:
             return self._authorize(handler, request, context)
-        return handler.admit(request, context)
+        return handler.handle(request, context)
 
-    def _admit_special(
+    def _handle_special(
         self, handler: Handler, request: Any, frame: memoryview, context: RequestContext
     ) -> Any:
         """Refuse what only brokers may ask; hand on what only the controller may answer."""
-        if handler.between_brokers and not context.is_inter_broker:
+        if handler.inter_broker_only and not context.is_inter_broker:
             raise KafkaError(
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"{handler.api.key.name} is for brokers, which do not come in by "
                 f"{context.listener} (inter.broker.listener.name)",
             )
         if (
-            handler.forwarded
+            handler.forward_to_controller
             and self._forward is not None
             and not context.services.metadata.is_controller
-            and not handler.is_own(request)
+            and not handler.is_local_request(request)
         ):
             return self._forward(request, frame, context)
         return self._answer(handler, request, context)
 
     def _too_new(
         self, handler: Handler, header: RequestHeader, context: RequestContext
-    ) -> Exchange:
+    ) -> InFlightRequest:
         context.api_version = 0
         error = KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         at_zero = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         result = handler.refuse(None, error, context)
-        return Exchange(handler, at_zero, None, result, began_s=perf_counter())
+        return InFlightRequest(handler, at_zero, None, result, began_s=perf_counter())

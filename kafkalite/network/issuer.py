@@ -7,7 +7,7 @@ from urllib.request import urlopen
 
 import trio
 
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 if TYPE_CHECKING:
     from kafkalite.config.security import ListenerSettings

@@ -14,7 +14,7 @@ from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.header import encode_response_header
 
 if TYPE_CHECKING:
-    from kafkalite.network.dispatch import Exchange
+    from kafkalite.network.dispatch import InFlightRequest
 
 LARGE_MIN_BYTES: Final = 64 * 1024
 """A smaller frame holds no more elements than are decoded and served in some milliseconds. Those of
@@ -37,10 +37,10 @@ async def in_steps(steps: Generator[None, None, Value]) -> Value:
 
 
 async def serve(
-    exchange: "Exchange",
+    exchange: "InFlightRequest",
     frame: memoryview,
     position: int,
-    admit: Callable[[Any], Any],
+    handle: Callable[[Any], Any],
     refuse: Callable[[Any, Exception], Any],
 ) -> Any:
     """Return the answer to a large request, or what stands for none.
@@ -49,7 +49,7 @@ async def serve(
         exchange: gets the request.
         frame: of the request, whose body begins at `position`.
         position: see `frame`.
-        admit: hands a request to its handler.
+        handle: hands a request to its handler.
         refuse: makes a response of what a handler raised.
 
     Raises:
@@ -64,7 +64,7 @@ async def serve(
     responses = []
     for part in handler.parts(exchange.request):
         await trio.lowlevel.checkpoint()
-        responses.append(await _response(part, admit, refuse))
+        responses.append(await _response(part, handle, refuse))
     response = handler.join(responses)
     if isinstance(response, NoResponse | RelayedAnswer):
         return response
@@ -79,10 +79,10 @@ async def serve(
 
 
 async def _response(
-    part: Any, admit: Callable[[Any], Any], refuse: Callable[[Any, Exception], Any]
+    part: Any, handle: Callable[[Any], Any], refuse: Callable[[Any, Exception], Any]
 ) -> Any:
     try:
-        response = admit(part)
+        response = handle(part)
         if isinstance(response, Pending):
             response = await response.wait()
     except (AssertionError, CloseConnection):

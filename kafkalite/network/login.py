@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from kafkalite.api.handler import CloseConnection, Pending, RelayedAnswer
-from kafkalite.network.dispatch import Dispatcher, Exchange, Farewell
+from kafkalite.network.dispatch import Dispatcher, Farewell, InFlightRequest
 from kafkalite.security.bearer import KeysMissing
 from kafkalite.security.exchanges import LoginFailed
 from kafkalite.wire.api import ApiKey
@@ -93,9 +93,9 @@ class Login:
         if self.is_complete:
             self._expires_ms = self._clock.monotonic_ms() - 1
 
-    def admit(
+    def handle(
         self, frame: memoryview, context: "RequestContext", dispatcher: Dispatcher
-    ) -> Exchange:
+    ) -> InFlightRequest:
         """Return the answer to a frame, or what waits for it.
 
         Raises:
@@ -107,7 +107,9 @@ class Login:
                 return _passed(frame, context, dispatcher)
         elif self._state is State.TOKENS and not self._has_headers:
             header = RequestHeader(ApiKey.SASL_AUTHENTICATE, 0, 0, context.client_id)
-            exchange = Exchange(dispatcher.handler(SASL_AUTHENTICATE.key), header, None, None)
+            exchange = InFlightRequest(
+                dispatcher.handler(SASL_AUTHENTICATE.key), header, None, None
+            )
             return self._take_token(exchange, bytes(frame), context)
         header, position = decode_request_header(frame)
         context.api_version, context.client_id = header.api_version, header.client_id
@@ -144,13 +146,15 @@ class Login:
 
     def _shake_hands(
         self, header: RequestHeader, frame: memoryview, position: int, dispatcher: Dispatcher
-    ) -> Exchange:
+    ) -> InFlightRequest:
         if not SASL_HANDSHAKE.supports(header.api_version):
             raise MalformedMessage(f"SASL_HANDSHAKE v{header.api_version} is not served here")
         request = SASL_HANDSHAKE.decode_request(header.api_version, frame, position)
         offered = list(self._logins.mechanisms)
         response = SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=offered)
-        exchange = Exchange(dispatcher.handler(SASL_HANDSHAKE.key), header, request, response)
+        exchange = InFlightRequest(
+            dispatcher.handler(SASL_HANDSHAKE.key), header, request, response
+        )
         self._has_headers = header.api_version > 0
         mechanism = request.mechanism
         if mechanism not in offered:
@@ -178,14 +182,14 @@ class Login:
         position: int,
         context: "RequestContext",
         dispatcher: Dispatcher,
-    ) -> Exchange:
+    ) -> InFlightRequest:
         handler = dispatcher.find(header.api_key)
         if handler is None or not handler.api.supports(header.api_version):
             raise MalformedMessage(
                 f"key {header.api_key} v{header.api_version} in the midst of a login"
             )
         request = handler.api.decode_request(header.api_version, frame, position)
-        exchange = Exchange(handler, header, request, None)
+        exchange = InFlightRequest(handler, header, request, None)
         if handler.api.key is not ApiKey.SASL_AUTHENTICATE:
             message = (
                 f"Unexpected Kafka request of type {handler.api.key.name} during SASL "
@@ -198,7 +202,9 @@ class Login:
             raise self._refused(exchange, LoginFailed(self._refusal, self._refusal))
         return self._take_token(exchange, request.auth_bytes, context)
 
-    def _take_token(self, exchange: Exchange, token: bytes, context: "RequestContext") -> Exchange:
+    def _take_token(
+        self, exchange: InFlightRequest, token: bytes, context: "RequestContext"
+    ) -> InFlightRequest:
         assert self._exchange is not None
         slow = self._logins.slow_part(self._exchange, token)
         if slow is None:
@@ -210,14 +216,14 @@ class Login:
     async def _wait(
         self,
         slow: Callable[[], object],
-        exchange: Exchange,
+        exchange: InFlightRequest,
         token: bytes,
         context: "RequestContext",
     ) -> Any:
         await trio.to_thread.run_sync(slow, limiter=THREADS)
         return self._evaluate(exchange, token, context)
 
-    def _evaluate(self, exchange: Exchange, token: bytes, context: "RequestContext") -> Any:
+    def _evaluate(self, exchange: InFlightRequest, token: bytes, context: "RequestContext") -> Any:
         """Return the answer to a token."""
         login = self._exchange
         assert login is not None
@@ -260,7 +266,7 @@ class Login:
         self._expires_ms = self._clock.monotonic_ms() + min(limits_ms)
         return min(limits_ms)
 
-    def _refused(self, exchange: Exchange, failure: LoginFailed) -> Farewell:
+    def _refused(self, exchange: InFlightRequest, failure: LoginFailed) -> Farewell:
         during = "re-authentication" if self._is_again else "authentication"
         told = failure.told or (
             f"Authentication failed during {during} due to invalid credentials with SASL "
@@ -273,16 +279,18 @@ class Login:
             f"{self._mechanism} login: {failure}", exchange if self._has_headers else None
         )
 
-    def _farewell(self, reason: str, exchange: Exchange | None) -> Farewell:
+    def _farewell(self, reason: str, exchange: InFlightRequest | None) -> Farewell:
         self._on_failure(reason)
         return Farewell(reason, exchange)
 
 
-def _passed(frame: memoryview, context: "RequestContext", dispatcher: Dispatcher) -> Exchange:
+def _passed(
+    frame: memoryview, context: "RequestContext", dispatcher: Dispatcher
+) -> InFlightRequest:
     """Have a request answered as that of anybody who is in."""
     login, context.login = context.login, None
     try:
-        return dispatcher.admit(frame, context)
+        return dispatcher.handle(frame, context)
     finally:
         context.login = login
 

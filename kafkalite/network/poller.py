@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import trio
 
-from kafkalite.network.transport import PeerClosed, Served, SocketTransport
+from kafkalite.network.transport import PeerClosed, RequestSource, SocketTransport
 
 PASS_MAX_CONNECTIONS = 64
 """Turns in one pass; bounds what waits to be sent. The kernel goes round, so all get theirs."""
@@ -40,7 +40,7 @@ HAS_EPOLL = hasattr(select, "epoll")
 Answer = TypeVar("Answer")
 
 
-class Woken:
+class ReadyQueue:
     """Delayed requests that others' turns have woken, to be looked at when no one is ready.
 
     Pollers of one broker share it: what a follower asks on one listener is what a producer waits
@@ -61,8 +61,8 @@ class Poller:
         stays_awake: for clients that ask again at once, if they have a processor meanwhile.
     """
 
-    def __init__(self, woken: Woken | None = None, *, stays_awake: bool = True) -> None:
-        self._woken = woken or Woken()
+    def __init__(self, woken: ReadyQueue | None = None, *, stays_awake: bool = True) -> None:
+        self._woken = woken or ReadyQueue()
         self._awake_s = AWAKE_S if stays_awake and HAS_CORES else 0.0
         self._epoll = select.epoll()
         self._transports: dict[int, PolledTransport] = {}
@@ -122,7 +122,7 @@ class Poller:
             transport = transports[fd]
             if is_over and transport.is_attended:
                 continue  # the kernel tells of it again, but of a hang-up only once
-            if transport.take_turn():
+            if transport.on_readable():
                 answering.append(transport)
             is_over = is_over or time.monotonic() >= end_s
         has_answered = False
@@ -164,13 +164,13 @@ class PolledTransport(SocketTransport):
         sock: socket.socket,
         epoll: "select.epoll",
         others: "dict[int, PolledTransport]",
-        woken: Woken,
+        woken: ReadyQueue,
     ) -> None:
         super().__init__(sock)
         self._epoll = epoll
         self._others = others
         self._woken = woken
-        self._served: Served | None = None
+        self._served: RequestSource | None = None
         self._is_delayed = False
         self._is_muted = False
         """More has come while a request was delayed: it is left where it is until then."""
@@ -181,7 +181,7 @@ class PolledTransport(SocketTransport):
         self._is_hung_up = False
         self._waiting: trio.CancelScope | None = None
 
-    async def attend(self, served: Served) -> None:
+    async def serve(self, served: RequestSource) -> None:
         """Give `served` its turns until one cannot be completed; raise what it raises."""
         while served.delayed is None:
             self._served = served
@@ -223,15 +223,15 @@ class PolledTransport(SocketTransport):
     def is_ready(self) -> bool:
         """Whether the connection would take more now."""
         served = self._served
-        return served is not None and (not self._is_delayed or served.takes_more)
+        return served is not None and (not self._is_delayed or served.can_accept_more)
 
-    def take_turn(self) -> bool:
+    def on_readable(self) -> bool:
         """Let the connection receive and work; True if it has answers that are to be sent."""
         served = self._served
         if served is None:
             self._hang_up()
             return False
-        if self._is_delayed and not served.takes_more:
+        if self._is_delayed and not served.can_accept_more:
             if self._is_muted:
                 self._hang_up()
             else:  # there is more, or the end
@@ -262,7 +262,7 @@ class PolledTransport(SocketTransport):
         if served is None or not self._is_delayed:
             return False
         try:
-            return self._has_worked(served, is_done=served.resumed())
+            return self._has_worked(served, is_done=served.on_ready())
         except Exception as error:
             self.stop(error)
         return False
@@ -299,7 +299,7 @@ class PolledTransport(SocketTransport):
             self._epoll.modify(self._socket, RESTING)
             self._stopped.set()
 
-    def _has_worked(self, served: Served, *, is_done: bool) -> bool:
+    def _has_worked(self, served: RequestSource, *, is_done: bool) -> bool:
         """Give no turns until what the connection waits for happens, or its task has done it.
 
         Returns:
@@ -316,7 +316,7 @@ class PolledTransport(SocketTransport):
         elif self._is_delayed:
             self._is_delayed = False
             self._patience.deadline = math.inf
-        if self._is_muted and (is_done or served.takes_more):
+        if self._is_muted and (is_done or served.can_accept_more):
             self._mute(muted=False)
         return True
 

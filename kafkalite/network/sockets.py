@@ -19,7 +19,7 @@ import trio
 
 from kafkalite.log.disk import open_files_limit, reserved_files
 from kafkalite.network.complaints import Complaints
-from kafkalite.network.poller import HAS_EPOLL, Poller, Woken
+from kafkalite.network.poller import HAS_EPOLL, Poller, ReadyQueue
 from kafkalite.network.transport import SocketTransport, Transport
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class TcpNetwork:
 
     def __init__(self, settings: SocketSettings | None = None) -> None:
         self._settings = settings or SocketSettings()
-        self._woken = Woken()
+        self._woken = ReadyQueue()
 
     async def listen(self, host: str, port: int, *, tls: MakeContext | None = None) -> Acceptor:
         """Take all addresses of the host, all with the same port.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from kafkalite.log.region import FileRegion
-from kafkalite.network.poller import PolledTransport, Woken
+from kafkalite.network.poller import PolledTransport, ReadyQueue
 from kafkalite.network.transport import GATHER_MAX_BYTES, SocketTransport
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class PolledTlsTransport(TlsTransport, PolledTransport):
         sock: socket.socket,
         epoll: "select.epoll",
         others: "dict[int, PolledTransport]",
-        woken: Woken,
+        woken: ReadyQueue,
         *,
         tls: TlsSocket,
     ) -> None:
@@ -268,9 +268,9 @@ class PolledTlsTransport(TlsTransport, PolledTransport):
         self._socket = tls  # type: ignore[assignment] # see TlsTransport
         self._tls = tls
 
-    def take_turn(self) -> bool:
+    def on_readable(self) -> bool:
         """Let the connection receive and work; True if it has answers that are to be sent."""
-        return self._take_rest(has_answers=super().take_turn())
+        return self._take_rest(has_answers=super().on_readable())
 
     def resume(self) -> bool:
         """Let the connection look at what is delayed; True if it has answers to send."""
@@ -292,7 +292,7 @@ class PolledTlsTransport(TlsTransport, PolledTransport):
             if time.monotonic() >= end_s:
                 self.stop()  # its task goes on when others have had their turn
                 break
-            has_answers = super().take_turn() or has_answers
+            has_answers = super().on_readable() or has_answers
         return has_answers and self._served is not None
 
 

@@ -37,7 +37,7 @@ class PeerClosed(Exception):
     """The client closed while its request was waiting."""
 
 
-class Served(Protocol):
+class RequestSource(Protocol):
     """What a transport gives turns to: the connection behind it."""
 
     @property
@@ -46,7 +46,7 @@ class Served(Protocol):
         ...
 
     @property
-    def takes_more(self) -> bool:
+    def can_accept_more(self) -> bool:
         """Whether it may be given more although it is `delayed`."""
         ...
 
@@ -62,7 +62,7 @@ class Served(Protocol):
         """
         ...
 
-    def resumed(self) -> bool:
+    def on_ready(self) -> bool:
         """Go on after something happened that `delayed` waits for; returns as `received` does."""
         ...
 
@@ -96,7 +96,7 @@ class Transport(Protocol):
         """Send all of `chunks` in order; raises OSError when the peer is gone or a file short."""
         ...
 
-    async def attend(self, served: Served) -> None:
+    async def serve(self, served: RequestSource) -> None:
         """Receive for `served` and send its output, until it is not done with what it got.
 
         Its output is sent only as long as it is done; the rest is left to the caller, as is what
@@ -156,7 +156,7 @@ class WaitingTransport:
         """Return when the peer has gone; what it sends meanwhile is left to be received."""
         raise NotImplementedError
 
-    async def attend(self, served: Served) -> None:
+    async def serve(self, served: RequestSource) -> None:
         """Receive for `served` and send its output, until it is not done with what it got."""
         while served.received(await self.receive_into(served.buffer())):
             output = served.take_output()

@@ -74,7 +74,7 @@ class Health:
         parts = self._cluster.parts
         services = parts.services
         image, node_id = services.metadata.image, services.config.node_id
-        is_loading = services.groups.is_loading()
+        is_loading = services.coordinators.is_loading()
         controller = image.controller_id
         shrunk = sum(
             each.leader is not None and each.leader.is_under_min_isr

@@ -28,7 +28,7 @@ Response = TypeVar("Response", bound=Structure)
 CLIENT_ID: Final = "__admin_client"
 """The one client id that may write to internal topics (rule 23)."""
 
-LANE: Final = "http"
+CHANNEL: Final = "http"
 """Connections to other brokers: nobody else waits for what is asked here."""
 
 TIMEOUT_MS: Final = 30_000
@@ -75,7 +75,7 @@ class InsideCluster:
             if peers is None:
                 raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {broker}")
             return await peers.request(
-                broker, _capped(api), message, timeout_ms=TIMEOUT_MS, lane=LANE
+                broker, _capped(api), message, timeout_ms=TIMEOUT_MS, channel=CHANNEL
             )
         return cast("Response", await self._ask_here(self._handler(api.key), message))
 
@@ -101,7 +101,7 @@ class InsideCluster:
 
     async def _ask_here(self, handler: Handler, message: Any) -> Any:
         context = self._context_of(handler.api)
-        result = handler.admit(message, context)
+        result = handler.handle(message, context)
         if isinstance(result, Pending):
             with trio.fail_after(TIMEOUT_MS / 1_000):
                 result = await result.wait()

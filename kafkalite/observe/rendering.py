@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kafkalite.observe.requests import Entry, SizeOnly, error_names
-from kafkalite.settings.tables import BROKER
+from kafkalite.settings.registry import BROKER
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.schema import Structure
 

@@ -17,7 +17,7 @@ from kafkalite.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
-    from kafkalite.network.dispatch import Exchange
+    from kafkalite.network.dispatch import InFlightRequest
     from kafkalite.network.transport import Chunk
 
 logger = logging.getLogger("kafkalite.requests")
@@ -113,7 +113,7 @@ class Entry(NamedTuple):
     """
 
     at_ms: int
-    exchange: "Exchange"
+    exchange: "InFlightRequest"
     context: "RequestContext"
     response_bytes: int
     total_us: int
@@ -150,7 +150,7 @@ class Requests:
 
     def on_answered(
         self,
-        exchange: "Exchange",
+        exchange: "InFlightRequest",
         chunks: "list[Chunk]",
         size: int,
         context: "RequestContext",
@@ -190,7 +190,7 @@ class Requests:
             for listener in self._listeners:
                 listener(self.count, entry)
 
-    def _counts_of(self, place: int, exchange: "Exchange") -> ApiCounts:
+    def _counts_of(self, place: int, exchange: "InFlightRequest") -> ApiCounts:
         key = exchange.handler.api.key
         name = NAMES[key]
         if key is ApiKey.FETCH:
@@ -204,7 +204,7 @@ class Requests:
         )
         return counts
 
-    def _look_closer(self, counts: ApiCounts, place: int, exchange: "Exchange") -> ApiCounts:
+    def _look_closer(self, counts: ApiCounts, place: int, exchange: "InFlightRequest") -> ApiCounts:
         request, key = exchange.request, exchange.handler.api.key
         if key in SECRET:
             exchange.request = exchange.result = exchange.frame = None
@@ -224,7 +224,9 @@ class Requests:
             gone = self._entries.popleft()
             self.held_bytes -= ENTRY_BYTES + gone.exchange.size_bytes
 
-    def _on_slow(self, exchange: "Exchange", context: "RequestContext", total_us: int) -> None:
+    def _on_slow(
+        self, exchange: "InFlightRequest", context: "RequestContext", total_us: int
+    ) -> None:
         key = exchange.handler.api.key
         if exchange.handled_s and key in WAITING:
             total_us = int((exchange.handled_s - exchange.began_s) * 1e6)

@@ -1,4 +1,4 @@
-"""Clients of other brokers: a connection for each broker and lane, and the way to the controller.
+"""Clients of other brokers: a connection for each broker and channel, and the way to the controller.
 
 Requests on a connection go out one after another: who needs many answers at once asks for many
 things in one request, as the protocol between brokers does. Nothing here tries again but the
@@ -14,7 +14,7 @@ import trio
 
 from kafkalite.api.envelope import holds_error
 from kafkalite.meta.image import Image
-from kafkalite.meta.peers import CONTROL_LANE, Peers
+from kafkalite.meta.peers import CONTROL_CHANNEL, Peers
 from kafkalite.network.sockets import Network
 from kafkalite.network.transport import Chunk, Transport
 from kafkalite.wire.api import Api
@@ -102,7 +102,7 @@ def peer_settings(config: "BrokerConfig") -> PeerSettings:
     )
 
 
-class Endpoint(NamedTuple):
+class BrokerEndpoint(NamedTuple):
     """Where a broker is now; another epoch is another process, though perhaps at this address."""
 
     host: str
@@ -119,7 +119,7 @@ class PeerClients:
         self._network = network
         self._image = image
         self._settings = settings
-        self._lanes: dict[tuple[int, str], _Lane] = {}
+        self._channels: dict[tuple[int, str], _Channel] = {}
 
     async def request(
         self,
@@ -128,7 +128,7 @@ class PeerClients:
         message: Request,
         *,
         timeout_ms: int,
-        lane: str = CONTROL_LANE,
+        channel: str = CONTROL_CHANNEL,
     ) -> Response:
         """Ask a broker and return its answer; see `Peers.request`.
 
@@ -136,9 +136,9 @@ class PeerClients:
         another one is expected.
         """
         self._endpoint(broker_id)
-        one = self._lanes.get((broker_id, lane))
+        one = self._channels.get((broker_id, channel))
         if one is None:
-            one = self._lanes[broker_id, lane] = _Lane(self._network, self._settings)
+            one = self._channels[broker_id, channel] = _Channel(self._network, self._settings)
         try:
             with trio.move_on_after(timeout_ms / 1000):
                 return await one.request(lambda: self._endpoint(broker_id), api, message)
@@ -150,20 +150,20 @@ class PeerClients:
     def on_changes(self, changes: Iterable[object], image: Image) -> None:
         """Close connections to brokers that are gone or elsewhere; a subscriber of metadata."""
         del changes
-        for (broker_id, name), lane in list(self._lanes.items()):
+        for (broker_id, name), channel in list(self._channels.items()):
             endpoint = self._endpoint_in(image, broker_id)
             if endpoint is None:
-                del self._lanes[broker_id, name]
-                lane.close()
+                del self._channels[broker_id, name]
+                channel.close()
             else:
-                lane.move_to(endpoint)
+                channel.move_to(endpoint)
 
     def close(self) -> None:
         """Close all connections; who waits for an answer gets NETWORK_EXCEPTION."""
-        for lane in self._lanes.values():
-            lane.close()
+        for channel in self._channels.values():
+            channel.close()
 
-    def _endpoint(self, broker_id: int) -> Endpoint:
+    def _endpoint(self, broker_id: int) -> BrokerEndpoint:
         endpoint = self._endpoint_in(self._image(), broker_id)
         if endpoint is None:
             raise KafkaError(
@@ -172,22 +172,22 @@ class PeerClients:
             )
         return endpoint
 
-    def _endpoint_in(self, image: Image, broker_id: int) -> Endpoint | None:
+    def _endpoint_in(self, image: Image, broker_id: int) -> BrokerEndpoint | None:
         broker = image.brokers.get(broker_id)
         found = None if broker is None else broker.endpoints.get(self._settings.listener)
         if broker is None or found is None:
             return None
         host, port = found
-        return Endpoint(host or self._settings.loopback, port, broker.broker_epoch)
+        return BrokerEndpoint(host or self._settings.loopback, port, broker.broker_epoch)
 
 
 class ControllerClient:
     """Asks the controller (`ControllerChannel`), and its successor where it was deposed."""
 
-    def __init__(self, peers: Peers, image: Callable[[], Image], *, lane: str) -> None:
+    def __init__(self, peers: Peers, image: Callable[[], Image], *, channel: str) -> None:
         self._peers = peers
         self._image = image
-        self._lane = lane
+        self._channel = channel
         self._moved = trio.Event()
 
     async def request(
@@ -225,7 +225,7 @@ class ControllerClient:
             await trio.lowlevel.checkpoint()
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "no broker is the controller")
         answer = await self._peers.request(
-            broker_id, api, message, timeout_ms=timeout_ms, lane=self._lane
+            broker_id, api, message, timeout_ms=timeout_ms, channel=self._channel
         )
         if holds_error(answer, ErrorCode.NOT_CONTROLLER):
             raise KafkaError(
@@ -234,7 +234,7 @@ class ControllerClient:
         return answer
 
 
-class _Lane:
+class _Channel:
     """One connection to one broker, made when it is needed.
 
     Invariant: while nobody holds the lock, there is no answer to come on the connection.
@@ -244,7 +244,7 @@ class _Lane:
         self._network = network
         self._settings = settings
         self._turn = trio.Lock()
-        self._endpoint: Endpoint | None = None
+        self._endpoint: BrokerEndpoint | None = None
         self._transport: Transport | None = None
         self._versions = _NO_VERSIONS
         """Of the other side, by API key; empty if it does not tell, and is taken to be as ours."""
@@ -263,7 +263,7 @@ class _Lane:
 
     async def request(
         self,
-        find_endpoint: Callable[[], Endpoint],
+        find_endpoint: Callable[[], BrokerEndpoint],
         api: Api[Request, Response],
         message: Request,
     ) -> Response:
@@ -286,7 +286,7 @@ class _Lane:
         self._used = trio.current_time()
         return answer
 
-    def move_to(self, endpoint: Endpoint) -> None:
+    def move_to(self, endpoint: BrokerEndpoint) -> None:
         """Be connected to nowhere else; a new place may be tried at once."""
         if endpoint != self._endpoint:
             self._drop()
@@ -340,7 +340,7 @@ class _Lane:
         self._failures = 0
         return transport
 
-    async def _connect(self, endpoint: Endpoint) -> Transport:
+    async def _connect(self, endpoint: BrokerEndpoint) -> Transport:
         credentials = self._settings.credentials
         if credentials is None:
             return await self._network.connect(endpoint.host, endpoint.port)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkalite.security.jaas import JaasError, parse_jaas
 from kafkalite.security.scram import BY_NAME, ClientExchange, ScramError
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 if TYPE_CHECKING:
     import ssl

@@ -16,15 +16,15 @@ from kafkalite.wire.messages.envelope import ENVELOPE, EnvelopeRequest
 if TYPE_CHECKING:
     from kafkalite.meta.peers import ControllerChannel
 
-FORWARDING_LANE = "forwarding"
-"""Lane of a `ControllerClient` for envelopes, which may take as long as their clients allow."""
+FORWARDING_CHANNEL = "forwarding"
+"""Channel of a `ControllerClient` for envelopes, which may take as long as their clients allow."""
 
 
 class Forwarder:
     """Hands requests on (`dispatch.Forward`).
 
     Args:
-        controller: the way to the controller, on a lane of its own.
+        controller: the way to the controller, on a channel of its own.
         timeout_ms: how long to try for a request that does not say it (`request.timeout.ms`).
     """
 

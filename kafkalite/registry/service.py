@@ -46,7 +46,7 @@ class Registry:
         raise RegistryError(RegistryErrorCode.STORE_TIMED_OUT, f"{SCHEMAS_TOPIC} is being read")
 
     async def _ask_now(self, event: object) -> Any:
-        answer = self._services.groups.handle(SCHEMAS_TOPIC, KEY, event)
+        answer = self._services.coordinators.handle(SCHEMAS_TOPIC, KEY, event)
         if isinstance(answer, Parked):
             answer = await answer.wait()
         else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.security.exchanges import BearerToken, InvalidToken
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 if TYPE_CHECKING:
     from jwt import PyJWKSet

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -21,7 +21,7 @@ from kafkalite.security.exchanges import (
     same_password,
 )
 from kafkalite.security.jaas import JaasError, LoginModule, parse_jaas
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 if TYPE_CHECKING:
     from kafkalite.clock import Clock

@@ -7,7 +7,7 @@ What a store is, its first bytes tell: Java's `keytool` has written PKCS12 under
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 if TYPE_CHECKING:
     from kafkalite.config.security import ListenerSettings

@@ -18,7 +18,7 @@ from kafkalite.security.stores import (
     read_identity,
     read_trusted,
 )
-from kafkalite.settings.kinds import SettingError, Value
+from kafkalite.settings.config_def import SettingError, Value
 
 if TYPE_CHECKING:
     from kafkalite.clock import Clock

@@ -51,7 +51,7 @@ from kafkalite.network.listeners import BindError, ConnectionServer
 from kafkalite.network.sockets import Network, SocketSettings, TcpNetwork
 from kafkalite.server import composition
 from kafkalite.server.pattern_resolver import PatternResolver
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.controlled_shutdown import (
@@ -292,7 +292,7 @@ class Broker:
         for stale in await metadata.adopt(found, partial(_kraft, self._disk, self.data_dirs)):
             logs.delete(stale)
         for stray in metadata.strays(found):
-            logs.set_aside(stray)
+            logs.rename_as_stray(stray)
 
     async def _serve(self, task_status: "trio.TaskStatus[Broker]") -> None:
         """Serve until cancelled; meanwhile everything runs on until others have taken over."""
@@ -363,7 +363,7 @@ class Broker:
         except BaseException:
             if cluster is not None:
                 # Where the id is taken, the next start may have these directories by another.
-                services.logs.disown()
+                services.logs.release_claim()
             raise
         if cluster is None:
             services.logs.note_metadata()
@@ -374,10 +374,10 @@ class Broker:
         services.replicas.on_taken_up = lambda topics: self._lead(metadata.image, topics)
         self._image = metadata.image
         services.group_metadata.update(metadata.image)
-        self._lead(metadata.image, services.groups.topics)
+        self._lead(metadata.image, services.coordinators.topics)
         nursery.start_soon(services.logs.housekeeping)
         nursery.start_soon(services.background_topics.run)
-        await nursery.start(services.groups.run)
+        await nursery.start(services.coordinators.run)
         await nursery.start(services.transactions.run)
         await nursery.start(services.share.run)
         nursery.start_soon(self._patterns.run)
@@ -449,22 +449,22 @@ class Broker:
     def _on_changes(self, changes: "Sequence[Change]", image: "Image") -> None:
         """Pass a commit on: logs first, then the coordinators that write to them."""
         services = self.services
-        touched = _topics_touched(changes, self.services.groups.topics)
+        touched = _topics_touched(changes, self.services.coordinators.topics)
         is_new = any(isinstance(change, ImageReplaced) for change in changes)
         reshaped = services.group_metadata.update(image, None if is_new else touched)
         services.replicas.on_changes(changes, image)
         self._lead(image, touched)
         if reshaped:
-            services.groups.on_topics_changed(reshaped)
+            services.coordinators.on_topics_changed(reshaped)
         before, self._image = self._image, image
         if any(isinstance(change, ConfigsChanged | ImageReplaced) for change in changes):
             self.services.logs.settings = composition.housekeeping_settings(self.services.config)
         if any(isinstance(change, TopicDeleted | ImageReplaced) for change in changes):
-            self.services.groups.on_topics_deleted(_deleted_between(before, image))
+            self.services.coordinators.on_topics_deleted(_deleted_between(before, image))
 
     def _lead(self, image: "Image", topics: Iterable[str]) -> None:
         """Tell the coordinators which partitions of their internal topics are led here."""
-        groups = self.services.groups
+        groups = self.services.coordinators
         for name in sorted(topics):
             if groups.coordinates(name):
                 topic = image.topics.get(name)

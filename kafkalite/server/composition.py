@@ -22,7 +22,7 @@ from kafkalite.group.share.states import InitializeStates
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.housekeeping import HousekeepingSettings
-from kafkalite.log.put_off import PutOff
+from kafkalite.log.sequence_hold import SequenceHold
 from kafkalite.meta.background_topics import BackgroundTopics
 from kafkalite.meta.deleted_topics import DeletedTopics
 from kafkalite.meta.group_configs import GroupConfigs
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from kafkalite.coordinator.shard import ShardKind
     from kafkalite.faults.parts import Control
     from kafkalite.http.server import HttpServer
-    from kafkalite.isr.alter_partition import IsrKeeper
-    from kafkalite.isr.fetcher import ReplicaFetchers
+    from kafkalite.isr.alter_partition import AlterPartitionManager
+    from kafkalite.isr.fetcher import ReplicaFetcherManager
     from kafkalite.log.disk import Disk
     from kafkalite.log.manager import LogManager
     from kafkalite.meta.image import Change, Image
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafkalite.server")
 
-CONTROLLER_LANE, ISR_LANE = "controller", "isr"
+CONTROLLER_CHANNEL, ISR_CHANNEL = "controller", "isr"
 """Connections to the controller: what this broker asks for itself, and changes of ISRs, which are
 not to wait behind that."""
 
@@ -71,8 +71,8 @@ class ClusterParts:
     peers: "PeerClients"
     controller: "ControllerClient"
     forwarder: "Forwarder"
-    isr_keeper: "IsrKeeper"
-    fetchers: "ReplicaFetchers"
+    isr_keeper: "AlterPartitionManager"
+    fetchers: "ReplicaFetcherManager"
     subscribers: "Sequence[Callable[[Sequence[Change], Image], None]]"
     """To be told of metadata before all others: they find out where other brokers are."""
 
@@ -88,7 +88,7 @@ def metadata_store(
     """Return the store that the settings name: ZooKeeper, or a file in the first directory."""
     if config.optional_str("zookeeper.connect") is not None:
         # Only a broker in a cluster pays for the import.
-        from kafkalite.meta.zookeeper import ZookeeperStore
+        from kafkalite.meta.zookeeper.store import ZookeeperStore
 
         return ZookeeperStore.of(config, clock)
     flush = config.bool("kafkalite.metadata.flush")
@@ -105,10 +105,10 @@ def cluster_parts(
 ) -> ClusterParts:
     """Make what a broker needs in order to work with others."""
     # A lone broker starts without all this.
-    from kafkalite.isr.alter_partition import IsrKeeper
-    from kafkalite.isr.fetcher import ReplicaFetchers
+    from kafkalite.isr.alter_partition import AlterPartitionManager
+    from kafkalite.isr.fetcher import ReplicaFetcherManager
     from kafkalite.peers.clients import ControllerClient, PeerClients, peer_settings
-    from kafkalite.peers.forwarding import FORWARDING_LANE, Forwarder
+    from kafkalite.peers.forwarding import FORWARDING_CHANNEL, Forwarder
 
     def image() -> "Image":
         return metadata.image
@@ -124,15 +124,15 @@ def cluster_parts(
 
     peers = PeerClients(network, image, settings=peer_settings(config))
     controller, forwarding, isr = (
-        ControllerClient(peers, image, lane=lane)
-        for lane in (CONTROLLER_LANE, FORWARDING_LANE, ISR_LANE)
+        ControllerClient(peers, image, channel=channel)
+        for channel in (CONTROLLER_CHANNEL, FORWARDING_CHANNEL, ISR_CHANNEL)
     )
     return ClusterParts(
         peers=peers,
         controller=controller,
         forwarder=Forwarder(forwarding, timeout_ms=config.int("request.timeout.ms")),
-        isr_keeper=IsrKeeper(replicas, isr, config, broker_epoch=broker_epoch),
-        fetchers=ReplicaFetchers(
+        isr_keeper=AlterPartitionManager(replicas, isr, config, broker_epoch=broker_epoch),
+        fetchers=ReplicaFetcherManager(
             replicas, peers, config, clock, image=image, broker_epoch=broker_epoch
         ),
         subscribers=[each.on_changes for each in (peers, controller, forwarding, isr)],
@@ -184,11 +184,11 @@ def services(
         ),
     )
     peers = None if cluster is None else cluster.peers
-    put_off = PutOff()
+    sequence_hold = SequenceHold()
     transactions = TransactionCoordinator(
         groups,
         clock,
-        put_off=put_off,
+        sequence_hold=sequence_hold,
         find_partition=replicas.find,
         exists=lambda tp: metadata.image.partition(*tp) is not None,
         broker_id=config.node_id,
@@ -206,10 +206,10 @@ def services(
         logs=logs,
         metadata=metadata,
         replicas=replicas,
-        groups=groups,
+        coordinators=groups,
         group_metadata=group_metadata,
         transactions=transactions,
-        put_off=put_off,
+        sequence_hold=sequence_hold,
         fetch_sessions=FetchSessions(
             max_sessions=config.int("max.incremental.fetch.session.cache.slots"),
             first_id=entropy.randrange(1, 2**31),
@@ -276,7 +276,7 @@ def authorize(services: Services, patterns: PatternResolver) -> "Authorize | Non
     services.authorizer = Authorizer(services.config, services.metadata.image)
     services.metadata.subscribe(services.authorizer.on_changes)
     patterns.restrict(services.authorizer.may_see)
-    return authorization.admit
+    return authorization.handle
 
 
 def housekeeping_settings(config: "BrokerConfig") -> HousekeepingSettings:

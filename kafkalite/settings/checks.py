@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from kafkalite.log_config import LogConfig
-from kafkalite.settings.kinds import SettingError, Update, parse_value, split_list
-from kafkalite.settings.tables import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kafkalite.settings.config_def import SettingError, Update, parse_value, split_list
+from kafkalite.settings.registry import BROKER, CLIENT_METRICS, GROUP, TOPIC
 
 _LISTENER_PREFIX = "listener.name."
 _PER_LISTENER_ONLY = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")

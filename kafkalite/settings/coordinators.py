@@ -1,6 +1,6 @@
 """Settings of the broker for groups, offsets and transactions, and settings of groups."""
 
-from kafkalite.settings.kinds import ConfigType, Setting, Update
+from kafkalite.settings.config_def import ConfigType, Setting, Update
 
 BOOLEAN = ConfigType.BOOLEAN
 STRING = ConfigType.STRING

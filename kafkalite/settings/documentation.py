@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from kafkalite.settings.kinds import Setting
+from kafkalite.settings.config_def import Setting
 
 _INERT = " Accepted for compatibility with Apache Kafka; kafkalite does not act on it."
 

@@ -1,6 +1,6 @@
 """Settings of the broker for logs, and the defaults that topics inherit from it."""
 
-from kafkalite.settings.kinds import ConfigType, Setting, Update
+from kafkalite.settings.config_def import ConfigType, Setting, Update
 
 BOOLEAN = ConfigType.BOOLEAN
 STRING = ConfigType.STRING

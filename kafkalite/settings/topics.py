@@ -1,6 +1,6 @@
 """Settings of topics: what a topic may override (rule 223)."""
 
-from kafkalite.settings.kinds import ConfigType, Setting
+from kafkalite.settings.config_def import ConfigType, Setting
 
 BOOLEAN = ConfigType.BOOLEAN
 STRING = ConfigType.STRING

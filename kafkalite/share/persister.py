@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kafkalite.coordinator.slot import Parked
-from kafkalite.share.questions import PASSING, Event, send_questions
-from kafkalite.txn.outbox import Outbox
+from kafkalite.share.state_requests import PASSING, Event, send_questions
+from kafkalite.txn.request_batcher import RequestBatcher
 from kafkalite.types import SHARE_GROUP_STATE_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -34,7 +34,7 @@ Answer = Any
 
 
 @dataclass(slots=True)
-class _Question:
+class _PendingRequest:
     event: Event
     give: Callable[[Answer], object]
     parked: Parked | None = None
@@ -45,7 +45,7 @@ class _Question:
 class _Parcel:
     """Questions about one share partition for another broker."""
 
-    questions: list[_Question]
+    questions: list[_PendingRequest]
     answers: list[Answer] = field(default_factory=list)
     is_answered: trio.Event = field(default_factory=trio.Event)
 
@@ -79,17 +79,17 @@ class Persister:
         self._leader_of = leader_of
         self._peers = peers
         self._timeout_ms = request_timeout_ms
-        self._queues: dict[str, deque[_Question]] = {}
+        self._queues: dict[str, deque[_PendingRequest]] = {}
         self._to_serve: deque[str] = deque()
         self._wakeup = trio.Event()
-        self._outbox: Outbox[_Parcel] = Outbox(self._send)
+        self._batcher: RequestBatcher[_Parcel] = RequestBatcher(self._send)
 
     def ask(self, event: Event, give: Callable[[Answer], object]) -> None:
         """Ask; `give` is called once with the answer or a KafkaError, perhaps before this returns.
 
         It must not raise. The answer comes within the time of ATTEMPTS_MAX attempts.
         """
-        question = _Question(event, give)
+        question = _PendingRequest(event, give)
         key = event.key.coordinator_key
         queue = self._queues.get(key)
         if queue is not None:
@@ -114,7 +114,7 @@ class Persister:
         """Ask what could not be answered at once, until cancelled."""
         async with trio.open_nursery() as nursery:
             if self._peers is not None:
-                nursery.start_soon(self._outbox.run)
+                nursery.start_soon(self._batcher.run)
             task_status.started()
             while True:
                 self._wakeup = trio.Event()
@@ -133,7 +133,7 @@ class Persister:
                 question.give(answer)
         del self._queues[key]
 
-    async def _answers(self, key: str, questions: list[_Question]) -> list[Answer]:
+    async def _answers(self, key: str, questions: list[_PendingRequest]) -> list[Answer]:
         """Return an answer for each; what is refused for now is asked again."""
         answers: list[Answer] = [None] * len(questions)
         left = [*range(len(questions))]
@@ -155,12 +155,12 @@ class Persister:
                 break
         return answers
 
-    async def _attempt(self, key: str, questions: list[_Question]) -> list[Answer]:
+    async def _attempt(self, key: str, questions: list[_PendingRequest]) -> list[Answer]:
         try:
-            place = self._runtime.place_of(SHARE_GROUP_STATE_TOPIC, key)
+            place = self._runtime.location_of(SHARE_GROUP_STATE_TOPIC, key)
             if place is None:
                 await self._ensure_topic(SHARE_GROUP_STATE_TOPIC)
-                place = self._runtime.place_of(SHARE_GROUP_STATE_TOPIC, key)
+                place = self._runtime.location_of(SHARE_GROUP_STATE_TOPIC, key)
         except KafkaError as error:
             return [_unavailable(key, str(error))] * len(questions)
         if place is None:
@@ -171,11 +171,11 @@ class Persister:
         if leader is None:
             return [_unavailable(key, "its partition has no leader")] * len(questions)
         parcel = _Parcel(questions)
-        self._outbox.add(leader, parcel)
+        self._batcher.add(leader, parcel)
         await parcel.is_answered.wait()
         return parcel.answers
 
-    async def _ask_all_here(self, key: str, questions: list[_Question]) -> list[Answer]:
+    async def _ask_all_here(self, key: str, questions: list[_PendingRequest]) -> list[Answer]:
         """Ask one after another; what follows one to be asked again is to be asked after it."""
         answers: list[Answer] = []
         for question in questions:
@@ -185,7 +185,7 @@ class Persister:
             answers.append(answer)
         return answers
 
-    async def _ask_here(self, key: str, question: _Question) -> Answer:
+    async def _ask_here(self, key: str, question: _PendingRequest) -> Answer:
         parked, question.parked = question.parked, None
         try:
             if parked is None:

@@ -15,7 +15,7 @@ from kafkalite.share.batches import SharePartitionKey
 from kafkalite.share.events import DeleteState, InitializeState, PruneLog, ReadSummary, Summary
 from kafkalite.share.manager import FindPartition, SharePartitionManager
 from kafkalite.share.persister import Persister
-from kafkalite.share.questions import Event, ask_latest_offsets
+from kafkalite.share.state_requests import Event, ask_latest_offsets
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 

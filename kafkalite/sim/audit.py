@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from kafkalite.isr.partition import Partition
 from kafkalite.meta.image import NO_LEADER, Image
-from kafkalite.meta.memory import Ensemble
-from kafkalite.meta.store import Committed
+from kafkalite.meta.store import CommitEvent
 from kafkalite.sim.envelope import Envelope
 from kafkalite.sim.hosts import Host
 from kafkalite.sim.invariants import InvariantBroken, Invariants
+from kafkalite.sim.memory_store import Ensemble
 from kafkalite.types import TopicPartition
 from kafkalite.wire.records import read_batch_header
 
@@ -21,7 +21,7 @@ class WatchedEnsemble(Ensemble):
     invariants: Invariants = field(default_factory=Invariants)
     envelope: Envelope = field(default_factory=Envelope)
 
-    def append(self, commit: Committed) -> None:
+    def append(self, commit: CommitEvent) -> None:
         """Take up one more commit."""
         before = self.image
         # Without arguments, super() looks for the class that slots have replaced.

@@ -7,10 +7,10 @@ from typing import Final
 import trio
 
 from kafkalite.config import load_config
-from kafkalite.meta.memory import Ensemble, MemoryStore
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.server.broker import Broker
 from kafkalite.sim.disk import SimDisk
+from kafkalite.sim.memory_store import Ensemble, MemoryStore
 from kafkalite.sim.network import Fabric, HostNetwork
 from kafkalite.sim.runtime import SimClock
 from kafkalite.wire.errors import ErrorCode, KafkaError

@@ -101,7 +101,7 @@ class Invariants:
     def on_high_watermark(
         self, place: TopicPartition, leader: int, leader_epoch: int, high_watermark: int
     ) -> None:
-        """Check that a leader's high watermark never falls in its reign."""
+        """Check that a leader's high watermark never falls in its epoch."""
         key = (place, leader, leader_epoch)
         known = self._high_watermarks.get(key, 0)
         if high_watermark < known:

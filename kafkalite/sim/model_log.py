@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from kafkalite.log.epochs import LeaderEpochs
+from kafkalite.log.leader_epochs import LeaderEpochFileCache
 from kafkalite.log.log import AppendInfo
 from kafkalite.log_config import LogConfig
 from kafkalite.types import LogPosition, TopicPartition
@@ -75,7 +75,7 @@ class ModelLog:
         self.producers = ModelProducers()
         self.entries: list[Entry] = []
         self.synced_end = 0
-        self._epochs = LeaderEpochs()
+        self._epochs = LeaderEpochFileCache()
 
     # --- what a power failure does
 
@@ -119,11 +119,11 @@ class ModelLog:
         return LogPosition(offset, 0, 0)
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """Note where the next reign begins."""
+        """Note where the next epoch begins."""
         self._epochs.assign(leader_epoch, len(self.entries))
 
     def end_offset_for(self, leader_epoch: int) -> tuple[int, int]:
-        """Return (epoch, end offset) as `LeaderEpochs.end_offset_for`."""
+        """Return (epoch, end offset) as `LeaderEpochFileCache.end_offset_for`."""
         return self._epochs.end_offset_for(leader_epoch, len(self.entries))
 
     def append_as_leader(

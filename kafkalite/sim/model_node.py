@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.isr.follower import (
     Append,
-    AskBounds,
     Follower,
+    ListLeaderOffsets,
     Position,
     RestartAt,
     TruncateTo,
 )
-from kafkalite.isr.following import NO_LEADER
-from kafkalite.isr.leading import IsrAccepted, Replication
+from kafkalite.isr.follower_role import NO_LEADER
+from kafkalite.isr.leader_role import IsrAccepted, ReplicationContext
 from kafkalite.isr.offline import OfflineReplica
 from kafkalite.isr.partition import IsolationLevel, Partition
+from kafkalite.isr.pending_acks import PendingAck
 from kafkalite.isr.recovering import RecoveringLeader
-from kafkalite.isr.waiters import Waiter
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.controller import decide
 from kafkalite.meta.controller_loop import registrations
 from kafkalite.meta.events import (
     AlterPartition,
+    ControllerConfig,
     Event,
     FinishReassignments,
     Reassign,
     RebalanceLeaders,
-    Rules,
 )
 from kafkalite.meta.image import BrokerImage, Image, ImageBuilder
 from kafkalite.sim.model_log import ModelLog
@@ -41,7 +41,7 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import EpochEndOffset, PartitionData
 
 if TYPE_CHECKING:
-    from kafkalite.isr.state import Proposal
+    from kafkalite.isr.state import IsrChange
     from kafkalite.meta.changes import Change
     from kafkalite.sim.level1 import World
 
@@ -85,15 +85,15 @@ class Node:
         self.controller_id = -1
         self.controller_epoch: int | None = None
         self._config = config
-        self._rules = Rules(
+        self._rules = ControllerConfig(
             broker_id=broker_id, listener_names=(), broker_values={}, topic_defaults=config
         )
-        self._replication = Replication(
+        self._replication = ReplicationContext(
             broker_id=broker_id,
             lag_ms_max=LAG_MS_MAX,
             is_eligible=self._is_eligible,
             is_alive=lambda other: other in self.image.brokers,
-            on_proposal=self._propose,
+            on_isr_change=self._propose,
         )
         self._followers: dict[TopicPartition, Follower] = {}
         self._fetching: dict[TopicPartition, tuple[int, int]] = {}
@@ -178,7 +178,7 @@ class Node:
         self._is_busy = False
         if image.version >= self.image.version:
             self.image = image
-            self._take_up()
+            self._apply()
         self._decide_next()
 
     def on_committed(self, commit: "tuple[int, Sequence[Change]]") -> None:
@@ -186,13 +186,13 @@ class Node:
         version, changes = commit
         if version == self.image.version + 1:
             self.image = self.image.apply(changes)
-            self._take_up()
+            self._apply()
         elif version > self.image.version:
             self._load()
 
     # --- Roles -----------------------------------------------------------------------------------
 
-    def _take_up(self) -> None:
+    def _apply(self) -> None:
         known = self.image.brokers.get(self.broker_id)
         if known is not None and known.broker_epoch == self.broker_epoch:
             self.is_admitted = True
@@ -250,22 +250,22 @@ class Node:
     # --- Following -------------------------------------------------------------------------------
 
     def _follow(self, partition: Partition) -> None:
-        """Fetch from the leader, in one chain of requests for each reign."""
-        reign = (partition.leader_id, partition.leader_epoch)
-        if self._fetching.get(partition.topic_partition) == reign:
+        """Fetch from the leader, in one chain of requests for each leadership."""
+        leadership = (partition.leader_id, partition.leader_epoch)
+        if self._fetching.get(partition.topic_partition) == leadership:
             return
-        self._fetching[partition.topic_partition] = reign
+        self._fetching[partition.topic_partition] = leadership
         follower = Follower(backoff_max_ms=BACKOFF_MAX_MS)
         self._followers[partition.topic_partition] = follower
         position = Position(*partition.fetch_position())
         action = follower.begin(position, high_watermark=partition.high_watermark)
         if action is not None:
             partition.truncate_to(action.offset)
-        self._fetch(partition, reign)
+        self._fetch(partition, leadership)
 
-    def _fetch(self, partition: Partition, reign: tuple[int, int]) -> None:
+    def _fetch(self, partition: Partition, leadership: tuple[int, int]) -> None:
         place = partition.topic_partition
-        if self._fetching.get(place) != reign or self.partitions.get(place) is not partition:
+        if self._fetching.get(place) != leadership or self.partitions.get(place) is not partition:
             return
         if partition.is_leader or partition.leader_id == NO_LEADER:
             del self._fetching[place]
@@ -275,7 +275,7 @@ class Node:
             del self._fetching[place]
             return
         if self.broker_epoch == -1 or not follower.may_fetch(self.world.now_ms):
-            self._later(FETCH_BACKOFF_MS, self._fetch, partition, reign)
+            self._later(FETCH_BACKOFF_MS, self._fetch, partition, leadership)
             return
         position = Position(*partition.fetch_position())
         request = FetchRequest(place, self.broker_id, self.broker_epoch, *position)
@@ -288,14 +288,14 @@ class Node:
             except KafkaError:
                 follower.on_failure(self.world.now_ms)
             self.world.check(self, partition)
-            self._fetch(partition, reign)
+            self._fetch(partition, leadership)
 
         self._ask(
-            reign[0],
+            leadership[0],
             "on_fetch",
             request,
             on_answer,
-            lambda: self._later(FETCH_BACKOFF_MS, self._fetch, partition, reign),
+            lambda: self._later(FETCH_BACKOFF_MS, self._fetch, partition, leadership),
             FETCH_TIMEOUT_MS,
         )
 
@@ -316,7 +316,7 @@ class Node:
         action = follower.on_answer(
             fetched, current, answer, end_offset_for=partition.log.end_offset_for, now_ms=now_ms
         )
-        if isinstance(action, AskBounds):
+        if isinstance(action, ListLeaderOffsets):
             action = follower.on_bounds(
                 current,
                 leader_start_offset=response.log_start_offset,
@@ -418,12 +418,12 @@ class Node:
             self._answer(call, info.first_offset)
             return
 
-        def on_done(waiter: Waiter) -> None:
+        def on_done(waiter: PendingAck) -> None:
             is_done = waiter.outcome is ErrorCode.NONE
             self._answer(call, info.first_offset if is_done else waiter.outcome)
 
         deadline_ms = self.world.now_ms + PRODUCE_TIMEOUT_MS
-        partition.wait_replicated(Waiter(info.last_offset + 1, deadline_ms, on_done))
+        partition.add_ack_waiter(PendingAck(info.last_offset + 1, deadline_ms, on_done))
 
     def _propose(self, partition: Partition | OfflineReplica | RecoveringLeader) -> None:
         """Ask the controller for another ISR (in a moment: the caller is not done)."""
@@ -431,7 +431,7 @@ class Node:
         self._later(0, self._ask_controller, partition)
 
     def _ask_controller(self, partition: Partition) -> None:
-        proposal = partition.take_proposal()
+        proposal = partition.take_isr_change()
         if proposal is None:
             return
         place = partition.topic_partition
@@ -462,7 +462,7 @@ class Node:
         )
 
     def _on_isr_answer(
-        self, partition: Partition, proposal: "Proposal", answer: IsrAccepted | ErrorCode
+        self, partition: Partition, proposal: "IsrChange", answer: IsrAccepted | ErrorCode
     ) -> None:
         partition.on_isr_answer(proposal, answer)
         self.world.check(self, partition)
@@ -479,7 +479,7 @@ class Node:
             return
         self.controller_epoch = controller_epoch
         self.controller_id = self.broker_id
-        self._live = None  # of an earlier reign
+        self._live = None  # of an earlier leadership
         self._events.append((FinishReassignments(), None))
         self._is_busy = True
         self._load()
@@ -568,7 +568,7 @@ class Node:
             return
         if self.image.version == version:
             self.image = self.image.apply(changes)
-            self._take_up()
+            self._apply()
         self._accept(waiting)
         self._decide_next()
 

@@ -497,11 +497,11 @@ class Broker(SecuredBroker):
         }
 
     async def _wait_group(self, group: str, predicate: Callable[[Any], bool]) -> None:
-        await self._services.groups.wait_until(CONSUMER_OFFSETS_TOPIC, group, predicate)
+        await self._services.coordinators.wait_until(CONSUMER_OFFSETS_TOPIC, group, predicate)
 
     def _look_at_group(self, group: str, look: Callable[[Any], Result]) -> Result | None:
         """Return what `look` says of the group's shard, None if it is not there."""
-        shard = self._services.groups.shard_of(CONSUMER_OFFSETS_TOPIC, group)
+        shard = self._services.coordinators.shard_of(CONSUMER_OFFSETS_TOPIC, group)
         return None if shard is None else look(shard)
 
     def _topic_name(self, topic_id: UUID) -> str | None:

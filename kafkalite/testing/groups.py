@@ -96,7 +96,9 @@ async def wait_finished(
         ) -> bool:
             return shard.finished_end(key) >= end_offset
 
-        await services.groups.wait_until(SHARE_GROUP_STATE_TOPIC, key.coordinator_key, is_finished)
+        await services.coordinators.wait_until(
+            SHARE_GROUP_STATE_TOPIC, key.coordinator_key, is_finished
+        )
 
 
 def describe_group(shard: "GroupShard", group_id: str) -> str:

@@ -15,7 +15,7 @@ from kafkalite.wire.messages.list_offsets import ListOffsetsRequest
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
-    from kafkalite.network.dispatch import Exchange
+    from kafkalite.network.dispatch import InFlightRequest
 
 REQUESTS_MAX: Final = 10_000
 BYTES_MAX: Final = 32 * 1024 * 1024
@@ -75,7 +75,9 @@ class Journal:
         self._assigned: dict[tuple[str, str], frozenset[TopicPartition]] = {}
         self._waits: list[_Wait] = []
 
-    def observe(self, exchange: "Exchange", size_bytes: int, context: "RequestContext") -> None:
+    def observe(
+        self, exchange: "InFlightRequest", size_bytes: int, context: "RequestContext"
+    ) -> None:
         """Take note of a request; the dispatcher's observer."""
         header, message = exchange.header, exchange.request
         api = exchange.handler.api.key

@@ -7,13 +7,13 @@ import trio
 
 from kafkalite.clock import Clock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
-from kafkalite.log.put_off import PutOff
+from kafkalite.log.sequence_hold import SequenceHold
 from kafkalite.meta.peers import Peers
+from kafkalite.txn.add_partitions_manager import AddPartitionsToTxnManager
 from kafkalite.txn.events import AddPartitions, SendMarkers, VerifyPartitions
-from kafkalite.txn.guards import FindPartition, Guards
-from kafkalite.txn.markers import LeaderOf, MarkerSender
-from kafkalite.txn.questions import RemoteCoordinators
-from kafkalite.txn.writer import MarkerWriter
+from kafkalite.txn.marker_writer import MarkerWriter
+from kafkalite.txn.markers import LeaderOf, TransactionMarkerChannelManager
+from kafkalite.txn.verification_guards import FindPartition, VerificationGuards
 from kafkalite.types import TRANSACTION_STATE_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -34,7 +34,7 @@ class TransactionCoordinator:
         runtime: CoordinatorRuntime,
         clock: Clock,
         *,
-        put_off: PutOff,
+        sequence_hold: SequenceHold,
         find_partition: FindPartition,
         exists: Callable[[TopicPartition], bool],
         broker_id: int = -1,
@@ -47,7 +47,7 @@ class TransactionCoordinator:
         Args:
             runtime: with shards of transactions and of groups.
             clock: for the time in markers, and of attempts.
-            put_off: batches that come again; none when their transaction has ended.
+            sequence_hold: batches that come again; none when their transaction has ended.
             find_partition: returns a partition that this broker leads, None for others.
             exists: whether the cluster has a partition at all.
             broker_id: of this broker.
@@ -58,9 +58,9 @@ class TransactionCoordinator:
         self._runtime = runtime
         self._broker_id = broker_id
         self._leader_of = leader_of
-        self.guards = Guards(find_partition)
-        self.markers = MarkerWriter(runtime, find_partition, clock, put_off, self.guards)
-        self._sender = MarkerSender(
+        self.guards = VerificationGuards(find_partition)
+        self.markers = MarkerWriter(runtime, find_partition, clock, sequence_hold, self.guards)
+        self._sender = TransactionMarkerChannelManager(
             runtime,
             self.markers,
             clock,
@@ -72,7 +72,9 @@ class TransactionCoordinator:
             request_timeout_ms=request_timeout_ms,
         )
         self._elsewhere = (
-            None if peers is None else RemoteCoordinators(peers, timeout_ms=request_timeout_ms)
+            None
+            if peers is None
+            else AddPartitionsToTxnManager(peers, timeout_ms=request_timeout_ms)
         )
 
     def perform(self, effect: object) -> None:
@@ -90,13 +92,13 @@ class TransactionCoordinator:
         Raises:
             KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, or the shard's refusal.
         """
-        self._sender.expect()
+        self._sender.begin_inline()
         try:
             return self._runtime.handle(TRANSACTION_STATE_TOPIC, transactional_id, event)
         finally:
-            self._sender.deliver()
+            self._sender.flush_inline()
 
-    def vouch(self, transactional_id: str, event: AddPartitions | VerifyPartitions) -> Any:
+    def add_or_verify(self, transactional_id: str, event: AddPartitions | VerifyPartitions) -> Any:
         """Return what the coordinator of an id, wherever it is, says of partitions led here.
 
         That is the answer of a shard, `Parked`, or a `RemoteAnswer`, which has a code for each
@@ -107,7 +109,7 @@ class TransactionCoordinator:
         """
         if self._elsewhere is None:
             return self.ask(transactional_id, event)
-        place = self._runtime.place_of(TRANSACTION_STATE_TOPIC, transactional_id)
+        place = self._runtime.location_of(TRANSACTION_STATE_TOPIC, transactional_id)
         if place is not None and place.is_here:
             return self.ask(transactional_id, event)
         leader = None if place is None else self._leader_of(place.topic_partition)

@@ -18,9 +18,9 @@ from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.coordinator.slot import Parked
 from kafkalite.meta.peers import Peers
 from kafkalite.txn.events import MarkersWritten, SendMarkers
-from kafkalite.txn.guards import FindPartition
-from kafkalite.txn.outbox import Outbox
-from kafkalite.txn.writer import Marker, MarkerWriter
+from kafkalite.txn.marker_writer import Marker, MarkerWriter
+from kafkalite.txn.request_batcher import RequestBatcher
+from kafkalite.txn.verification_guards import FindPartition
 from kafkalite.types import TRANSACTION_STATE_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.write_txn_markers import (
@@ -36,8 +36,8 @@ logger = logging.getLogger("kafkalite.txn")
 RETRY_MS = 100
 """Between two attempts to write a marker that was refused."""
 
-LANE = "markers"
-"""A lane of their own: the leader answers when its followers have them, which may take long."""
+CHANNEL = "markers"
+"""A channel of their own: the leader answers when its followers have them, which may take long."""
 
 LeaderOf = Callable[[TopicPartition], int | None]
 
@@ -51,10 +51,10 @@ class _Written:
 
 
 @dataclass(slots=True, eq=False)
-class _Errand:
+class _PendingMarker:
     """One marker that another broker was asked to write, or is to be."""
 
-    delivery: "_Delivery"
+    delivery: "_PendingCompletion"
     topic_partition: TopicPartition
     broker_id: int
     coordinator_epoch: int = -1
@@ -63,7 +63,7 @@ class _Errand:
     """Set when it failed: when to think of another."""
 
 
-class _Delivery:
+class _PendingCompletion:
     """The markers of one transaction that are not known to be written.
 
     `remaining` has a partition's marker if it is in the log here, None if it is not yet; `errands`
@@ -75,10 +75,10 @@ class _Delivery:
     def __init__(self, markers: SendMarkers) -> None:
         self.markers = markers
         self.remaining: dict[TopicPartition, _Written | None] = dict.fromkeys(markers.partitions)
-        self.errands: dict[TopicPartition, _Errand] = {}
+        self.errands: dict[TopicPartition, _PendingMarker] = {}
 
 
-class MarkerSender:
+class TransactionMarkerChannelManager:
     """Sees to it that every marker gets written, and tells the coordinator when they are."""
 
     def __init__(
@@ -116,9 +116,9 @@ class MarkerSender:
         self._leader_of = leader_of
         self._peers = peers
         self._request_timeout_ms = request_timeout_ms
-        self._outbox: Outbox[_Errand] = Outbox(self._send)
-        self._new: deque[_Delivery] = deque()
-        self._waiting: dict[tuple[int, str], _Delivery] = {}
+        self._batcher: RequestBatcher[_PendingMarker] = RequestBatcher(self._send)
+        self._new: deque[_PendingCompletion] = deque()
+        self._waiting: dict[tuple[int, str], _PendingCompletion] = {}
         self._wakeup = trio.Event()
         self._is_inline = False
 
@@ -130,15 +130,15 @@ class MarkerSender:
         """Take over the markers of a transaction, to be delivered soon."""
         # A coordinator that was loaded anew sends again what it sent before.
         self._waiting.pop((markers.shard, markers.transactional_id), None)
-        self._new.append(_Delivery(markers))
+        self._new.append(_PendingCompletion(markers))
         if not self._is_inline:
             self._wakeup.set()
 
-    def expect(self) -> None:
-        """Leave what is added from now on to a call of `deliver` that is certain to come."""
+    def begin_inline(self) -> None:
+        """Leave what is added from now on to a call of `flush_inline` that is certain to come."""
         self._is_inline = True
 
-    def deliver(self) -> None:
+    def flush_inline(self) -> None:
         """Write the markers that were added; what does not succeed is left to `run`."""
         self._is_inline = False
         while self._new:
@@ -152,11 +152,11 @@ class MarkerSender:
         """Deliver what nobody waits for, and what did not succeed at once, until cancelled."""
         async with trio.open_nursery() as nursery:
             if self._peers is not None:
-                nursery.start_soon(self._outbox.run)
+                nursery.start_soon(self._batcher.run)
             task_status.started()
             while True:
                 self._wakeup = trio.Event()
-                self.deliver()
+                self.flush_inline()
                 for key, delivery in [*self._waiting.items()]:
                     if self._is_done(delivery) and self._waiting.get(key) is delivery:
                         del self._waiting[key]
@@ -166,7 +166,7 @@ class MarkerSender:
 
     # --- Here -----------------------------------------------------------------------------------
 
-    def _is_done(self, delivery: _Delivery) -> bool:
+    def _is_done(self, delivery: _PendingCompletion) -> bool:
         """Write what can be written; return whether nothing is left to be done."""
         markers = delivery.markers
         shard = self._find_partition(TopicPartition(TRANSACTION_STATE_TOPIC, markers.shard))
@@ -189,7 +189,7 @@ class MarkerSender:
         return not delivery.remaining
 
     def _is_delivered(
-        self, topic_partition: TopicPartition, marker: Marker, delivery: _Delivery
+        self, topic_partition: TopicPartition, marker: Marker, delivery: _PendingCompletion
     ) -> bool:
         """Write the marker of one partition if it is not; return whether it is there for good.
 
@@ -214,7 +214,7 @@ class MarkerSender:
                     end_offset = self._writer.write(topic_partition, marker)
                 except KafkaError as error:
                     delivery.remaining[topic_partition] = None
-                    return self._is_settled(topic_partition, error, delivery)
+                    return self._is_finished(topic_partition, error, delivery)
             written = _Written(end_offset, partition.leader_epoch)
             delivery.remaining[topic_partition] = written
         if partition.high_watermark < written.end_offset:
@@ -225,8 +225,8 @@ class MarkerSender:
             partition.unwatch(self._on_progress)
         return True
 
-    def _is_settled(
-        self, topic_partition: TopicPartition, error: KafkaError, delivery: _Delivery
+    def _is_finished(
+        self, topic_partition: TopicPartition, error: KafkaError, delivery: _PendingCompletion
     ) -> bool:
         """Return whether a partition that refused a marker will never need it."""
         if error.code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
@@ -258,7 +258,7 @@ class MarkerSender:
 
     # --- Elsewhere ------------------------------------------------------------------------------
 
-    def _entrust(self, topic_partition: TopicPartition, delivery: _Delivery) -> None:
+    def _entrust(self, topic_partition: TopicPartition, delivery: _PendingCompletion) -> None:
         """Have the leader of a partition write its marker, unless it is about to."""
         if self._peers is None:
             return
@@ -271,11 +271,11 @@ class MarkerSender:
             del delivery.errands[topic_partition]
         if leader is None or leader == self._broker_id:
             return  # there is none now, or its log is being opened
-        errand = _Errand(delivery, topic_partition, leader)
+        errand = _PendingMarker(delivery, topic_partition, leader)
         delivery.errands[topic_partition] = errand
-        self._outbox.add(leader, errand)
+        self._batcher.add(leader, errand)
 
-    async def _send(self, broker_id: int, errands: list[_Errand]) -> None:
+    async def _send(self, broker_id: int, errands: list[_PendingMarker]) -> None:
         """Ask a broker to write markers, and take note of what it says of each."""
         assert self._peers is not None
         failure: KafkaError | None = None
@@ -289,7 +289,7 @@ class MarkerSender:
                     WRITE_TXN_MARKERS,
                     WriteTxnMarkersRequest(markers=[marker for marker, _ in requests]),
                     timeout_ms=self._request_timeout_ms,
-                    lane=LANE,
+                    channel=CHANNEL,
                 )
                 codes = _codes_of(requests, response)
         except KafkaError as error:
@@ -297,11 +297,11 @@ class MarkerSender:
         finally:
             for errand in errands:
                 code = codes.get((id(errand.delivery), errand.topic_partition))
-                self._settle(errand, KafkaError(code) if code is not None else failure)
+                self._finish(errand, KafkaError(code) if code is not None else failure)
             self._wakeup.set()
 
-    def _is_wanted(self, errand: _Errand) -> bool:
-        """Whether an errand is still to be done; it is then made out for this reign."""
+    def _is_wanted(self, errand: _PendingMarker) -> bool:
+        """Whether an errand is still to be done; it is then made out for this epoch."""
         markers = errand.delivery.markers
         shard = self._find_partition(TopicPartition(TRANSACTION_STATE_TOPIC, markers.shard))
         if shard is None or errand.delivery.errands.get(errand.topic_partition) is not errand:
@@ -309,7 +309,7 @@ class MarkerSender:
         errand.coordinator_epoch = shard.leader_epoch
         return True
 
-    def _settle(self, errand: _Errand, answer: KafkaError | None) -> None:
+    def _finish(self, errand: _PendingMarker, answer: KafkaError | None) -> None:
         """Deal with what came of an errand; None if that will not be known."""
         delivery, topic_partition = errand.delivery, errand.topic_partition
         if answer is not None and answer.code is ErrorCode.NONE:
@@ -320,35 +320,35 @@ class MarkerSender:
         if answer is None or topic_partition not in delivery.remaining:
             return
         try:
-            if self._is_settled(topic_partition, answer, delivery):
+            if self._is_finished(topic_partition, answer, delivery):
                 delivery.remaining.pop(topic_partition)
         except KafkaError:
             self._on_fenced(errand)
 
-    def _on_fenced(self, errand: _Errand) -> None:
+    def _on_fenced(self, errand: _PendingMarker) -> None:
         """Give up what a later coordinator sees to, unless that is this broker itself."""
         markers = errand.delivery.markers
         shard = self._find_partition(TopicPartition(TRANSACTION_STATE_TOPIC, markers.shard))
         key = (markers.shard, markers.transactional_id)
         if shard is not None and shard.leader_epoch > errand.coordinator_epoch:
-            return  # asked in an earlier reign, and to be asked again in this one
+            return  # asked in an earlier epoch, and to be asked again in this one
         logger.info("markers of %s are left to a later coordinator", markers.transactional_id)
         if self._waiting.get(key) is errand.delivery:
             del self._waiting[key]
 
 
-_Request = tuple[WritableTxnMarker, list[_Errand]]
+_Request = tuple[WritableTxnMarker, list[_PendingMarker]]
 
 
-def _gather(errands: Iterable[_Errand]) -> list[_Request]:
+def _gather(errands: Iterable[_PendingMarker]) -> list[_Request]:
     """Return one marker for each transaction, and the errands that it is for."""
-    by_delivery: dict[int, list[_Errand]] = {}
+    by_delivery: dict[int, list[_PendingMarker]] = {}
     for errand in errands:
         by_delivery.setdefault(id(errand.delivery), []).append(errand)
     return [(_marker_of(group), group) for group in by_delivery.values()]
 
 
-def _marker_of(errands: list[_Errand]) -> WritableTxnMarker:
+def _marker_of(errands: list[_PendingMarker]) -> WritableTxnMarker:
     topics: dict[str, list[int]] = {}
     for errand in errands:
         name, index = errand.topic_partition

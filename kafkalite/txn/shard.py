@@ -18,6 +18,7 @@ from kafkalite.coordinator.shard import (
     Ticket,
     Timers,
 )
+from kafkalite.txn.admin import describe_transaction, is_listed, list_transaction
 from kafkalite.txn.events import (
     PRODUCER_ID_NEEDED,
     AddPartitions,
@@ -29,7 +30,6 @@ from kafkalite.txn.events import (
     SendMarkers,
     VerifyPartitions,
 )
-from kafkalite.txn.queries import describe_transaction, is_listed, list_transaction
 from kafkalite.txn.records import TransactionRecordCodec
 from kafkalite.txn.settings import TransactionSettings
 from kafkalite.txn.states import TransactionState
@@ -148,7 +148,7 @@ class TransactionShard:
                 f"transaction.timeout.ms of {event.timeout_ms} is not in 1.."
                 f"{self.settings.max_timeout_ms} (transaction.max.timeout.ms of the broker)",
             )
-        current, completion = self._settled(event.transactional_id, now)
+        current, completion = self._completed(event.transactional_id, now)
         try:
             if current is None:
                 after = begin(
@@ -241,7 +241,7 @@ class TransactionShard:
         if not self._ended:
             return NOTHING
         self.timers.schedule(_COMPLETIONS, now.monotonic_ms + COMPLETION_DELAY_MS)
-        records = [record for name in self._ended for record in self._settled(name, now)[1]]
+        records = [record for name in self._ended for record in self._completed(name, now)[1]]
         return Result(records, atomic=False)
 
     def _expire(self, now: Now) -> Result:
@@ -261,7 +261,7 @@ class TransactionShard:
     # --- Operators ------------------------------------------------------------------------------
 
     def _describe(self, event: DescribeTransaction, ticket: Ticket, now: Now) -> Result:
-        current, _ = self._settled(event.transactional_id, now)
+        current, _ = self._completed(event.transactional_id, now)
         if current is None:
             raise KafkaError(
                 ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
@@ -270,7 +270,7 @@ class TransactionShard:
         return Result(replies=((ticket, describe_transaction(current)),))
 
     def _list(self, event: ListTransactions, ticket: Ticket, now: Now) -> Result:
-        everything = (self._settled(name, now)[0] for name in self.transactions)
+        everything = (self._completed(name, now)[0] for name in self.transactions)
         listed = [
             list_transaction(transaction)
             for transaction in everything
@@ -280,7 +280,7 @@ class TransactionShard:
 
     # --- Internals ------------------------------------------------------------------------------
 
-    def _settled(
+    def _completed(
         self, transactional_id: str, now: Now
     ) -> tuple[Transaction | None, Sequence[StoredRecord]]:
         """Return a transaction as it answers, and the records that make it so."""
@@ -291,7 +291,7 @@ class TransactionShard:
         return completed, (StoredRecord(transactional_id, completed),)
 
     def _known(self, transactional_id: str, now: Now) -> tuple[Transaction, Sequence[StoredRecord]]:
-        transaction, completion = self._settled(transactional_id, now)
+        transaction, completion = self._completed(transactional_id, now)
         if transaction is None:
             raise unknown_id(transactional_id)
         return transaction, completion

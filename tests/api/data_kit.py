@@ -13,8 +13,8 @@ from kafkalite.api.handler import Pending
 from kafkalite.config import load_config
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.manager import LogManager
-from kafkalite.log.put_off import PutOff
 from kafkalite.log.region import FileRegion
+from kafkalite.log.sequence_hold import SequenceHold
 from kafkalite.meta.events import CreatePartitions, CreateTopic, DeleteTopic
 from kafkalite.meta.local import LocalStore
 from kafkalite.meta.runner import MetadataRunner
@@ -49,7 +49,7 @@ class DataKit:
             fetch_sessions=self.sessions,
             fetch_max_bytes=self.config.int("fetch.max.bytes"),
             transactions=None,
-            put_off=PutOff(),
+            sequence_hold=SequenceHold(),
         )
 
     async def start(self):
@@ -106,20 +106,20 @@ class DataKit:
             now_ms=self.clock.now_ms,
         )
 
-    def admit(self, handler, request, version=None, **context):
+    def handle(self, handler, request, version=None, **context):
         """Return what the handler does with a request that came over the wire."""
         version = handler.api.versions[1] if version is None else version
         made = self.context(version, **context)
         sent = bytearray().join(map(bytes, handler.api.encode_request(version, request)))
         decoded = handler.api.decode_request(version, memoryview(sent))
         try:
-            return handler.admit(decoded, made)
+            return handler.handle(decoded, made)
         except KafkaError as error:
             return handler.refuse(decoded, error, made)
 
     def ask(self, handler, request, version=None, **context):
         """Return the response to a request that is answered at once, as its client reads it."""
-        response = self.admit(handler, request, version, **context)
+        response = self.handle(handler, request, version, **context)
         assert not isinstance(response, Pending), "the request waits"
         return self.read(handler, response, version)
 
@@ -133,7 +133,7 @@ class DataKit:
     @asynccontextmanager
     async def parked(self, handler, request, version=None):
         """Let a request wait; what is given to the block has `response` when it is answered."""
-        pending = self.admit(handler, request, version)
+        pending = self.handle(handler, request, version)
         assert isinstance(pending, Pending), "the request does not wait"
         parked = SimpleNamespace(response=None, after_s=None)
         began = trio.current_time()

@@ -7,7 +7,13 @@ from uuid import UUID
 import trio
 from trio.testing import MockClock
 
-from kafkalite.api import consumer_groups, find_coordinator, group_admin, groups, offsets
+from kafkalite.api import (
+    consumer_groups,
+    describe_groups,
+    find_coordinator,
+    join_group,
+    offset_commit,
+)
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Pending
 from kafkalite.coordinator.runtime import CoordinatorRuntime
@@ -22,7 +28,7 @@ OFFSETS = "__consumer_offsets"
 PARTITIONS = 5
 HANDLERS = {
     handler.api.key.name: handler
-    for module in (groups, group_admin, consumer_groups, offsets, find_coordinator)
+    for module in (join_group, describe_groups, consumer_groups, offset_commit, find_coordinator)
     for handler in module.HANDLERS
 }
 
@@ -69,7 +75,7 @@ class GroupBroker:
         self.context = RequestContext(
             services=SimpleNamespace(
                 authorizer=None,
-                groups=self.runtime,
+                coordinators=self.runtime,
                 metadata=self.metadata,
                 clock=clock,
                 config=SimpleNamespace(node_id=1),
@@ -81,14 +87,14 @@ class GroupBroker:
             client_id="reader",
         )
 
-    def admit(self, name, version, request):
-        """Encode, decode and admit a request; return a function that waits for its answer."""
+    def handle(self, name, version, request):
+        """Encode, decode and handle a request; return a function that waits for its answer."""
         handler = HANDLERS[name]
         data = b"".join(handler.api.encode_request(version, request))
         decoded = handler.api.decode_request(version, data)
         self.context.api_version = version
         try:
-            answer = handler.admit(decoded, self.context)
+            answer = handler.handle(decoded, self.context)
         except KafkaError as error:
             answer = handler.refuse(decoded, error, self.context)
 
@@ -107,7 +113,7 @@ class GroupBroker:
         return finish
 
     async def call(self, name, version, request):
-        return await self.admit(name, version, request)()
+        return await self.handle(name, version, request)()
 
     async def replicate(self):
         for partition in self.partitions.values():

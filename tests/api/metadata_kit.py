@@ -71,7 +71,7 @@ class MetadataKit:
         (sent,) = [b"".join(map(bytes, api.encode_request(version, request)))]
         request = api.decode_request(version, sent)
         try:
-            response = handler.admit(request, context)
+            response = handler.handle(request, context)
             if isinstance(response, Pending):
                 response = trio.run(response.wait)
         except KafkaError as error:

@@ -32,4 +32,4 @@ def test_only_registered_brokers_get_them(kit, broker_id, epoch, code):
     request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=epoch)
     response = kit.ask(HANDLER, request)
     assert (response.error_code, response.producer_id_len) == (code, 0)
-    assert HANDLER.between_brokers
+    assert HANDLER.inter_broker_only

@@ -87,7 +87,7 @@ def test_a_leader_that_knows_more_asks_the_wrong_controller(kit):
 
 
 def test_the_last_replica_in_sync_ends_the_reign(kit):
-    """KIP-841: the reassignment is complete, and the controller wrote a new reign."""
+    """KIP-841: the reassignment is complete, and the controller wrote a new epoch."""
     kit.submit(Reassign(topic="a", index=0, replicas=[4]))
     (topic,) = ask(kit, data(kit, 0, 1, 2, 3, 4)).topics
     assert topic.partitions[0].error_code == ErrorCode.NEW_LEADER_ELECTED
@@ -100,5 +100,5 @@ def test_refusals_are_answered_at_the_top(kit):
 
 
 def test_only_brokers_ask():
-    assert HANDLER.between_brokers
-    assert not HANDLER.forwarded
+    assert HANDLER.inter_broker_only
+    assert not HANDLER.forward_to_controller

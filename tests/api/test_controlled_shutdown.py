@@ -47,4 +47,4 @@ def test_a_dead_session_is_refused(kit, broker_id, epoch, code):
 
 
 def test_only_brokers_ask():
-    assert HANDLER.between_brokers
+    assert HANDLER.inter_broker_only

@@ -3,7 +3,7 @@ import trio
 from trio.testing import MockClock
 
 from kafkalite.api.create_topics import HANDLERS, refuse
-from kafkalite.api.submission import submit_within
+from kafkalite.api.metadata_requests import submit_within
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.create_topics import (

@@ -73,4 +73,4 @@ def test_who_does_not_wait_is_told_so(kit):
 
 
 def test_any_broker_may_be_asked():
-    assert HANDLER.forwarded
+    assert HANDLER.forward_to_controller

@@ -36,13 +36,15 @@ class Controller:
         self.is_controller = is_controller
         self.seen = []
         refuse = lambda request, error, context: self.made(request, error.code)  # noqa: E731
-        (_, self.handler) = handlers([Handler(CREATE_TOPICS, self.admit, refuse, forwarded=True)])
+        (_, self.handler) = handlers(
+            [Handler(CREATE_TOPICS, self.handle, refuse, forward_to_controller=True)]
+        )
 
     def made(self, request, code=ErrorCode.NONE):
         topics = [CreatableTopicResult(name=t.name, error_code=code) for t in request.topics]
         return CreateTopicsResponse(topics=topics)
 
-    def admit(self, request, context):
+    def handle(self, request, context):
         self.seen.append(context)
         return self.answer(self, request) if self.answer else self.made(request)
 
@@ -63,7 +65,7 @@ class Controller:
     def ask(self, request):
         """Return the response to an envelope, as the dispatcher would have it."""
         try:
-            result = self.handler.admit(request, self.context())
+            result = self.handler.handle(request, self.context())
             return trio.run(result.wait) if isinstance(result, Pending) else result
         except KafkaError as error:
             return self.handler.refuse(request, error, None)
@@ -197,7 +199,7 @@ def test_envelopes_are_advertised_to_brokers_alone():
         context = Controller().context(is_inter_broker=is_inter_broker)
         context.api_version = 0
         (*_, versions) = api_versions_handlers(handlers([]))
-        response = versions.admit(ApiVersionsRequest(), context)
+        response = versions.handle(ApiVersionsRequest(), context)
         return [entry.api_key for entry in response.api_keys]
 
     assert keys(is_inter_broker=True) == [ApiKey.API_VERSIONS, ApiKey.ENVELOPE]

@@ -466,7 +466,7 @@ class TestWaiting:
 
     def is_answered_at_once(self, kit, *partitions, **options):
         wanted = request(*partitions, max_wait_ms=500, **options)
-        return not isinstance(kit.admit(HANDLER, wanted, BY_NAME), Pending)
+        return not isinstance(kit.handle(HANDLER, wanted, BY_NAME), Pending)
 
     async def test_nothing_is_answered_when_the_time_is_up(self, kit, topic, autojump_clock):
         async with self.waits(kit, (0, 0), (1, 0)) as parked:
@@ -479,7 +479,7 @@ class TestWaiting:
     )
     async def test_who_does_not_want_to_wait_is_answered_at_once(self, kit, topic, options):
         wanted = {"max_wait_ms": 500, **options}
-        response = kit.admit(HANDLER, request((0, 0), **wanted), BY_NAME)
+        response = kit.handle(HANDLER, request((0, 0), **wanted), BY_NAME)
         assert not isinstance(response, Pending)
 
     async def test_record_ends_the_wait(self, kit, topic, autojump_clock):
@@ -615,7 +615,7 @@ class TestWaiting:
 
     async def test_what_came_before_the_wait_began_is_not_missed(self, kit, topic, autojump_clock):
         """Answers to earlier requests are sent between admission and wait."""
-        pending = kit.admit(HANDLER, request((0, 0), (1, 0), max_wait_ms=500), BY_NAME)
+        pending = kit.handle(HANDLER, request((0, 0), (1, 0), max_wait_ms=500), BY_NAME)
         kit.append("a", index=1)
         began = trio.current_time()
         response = kit.read(HANDLER, await pending.wait(), BY_NAME)
@@ -623,7 +623,7 @@ class TestWaiting:
         assert [len(fetched(each)) for each in answers(response)] == [0, 1]
 
     async def test_topic_that_went_before_the_wait_began_is_not_missed(self, kit, topic):
-        pending = kit.admit(HANDLER, request((0, 0), max_wait_ms=500), BY_NAME)
+        pending = kit.handle(HANDLER, request((0, 0), max_wait_ms=500), BY_NAME)
         await kit.delete("t")
         response = kit.read(HANDLER, await pending.wait(), BY_NAME)
         assert codes(answers(response)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]

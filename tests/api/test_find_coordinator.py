@@ -114,8 +114,8 @@ def test_coordinator_of_transactions():
 
     async def main(broker):
         broker.metadata.add(topic_image("__transaction_state", 97, 5))
-        broker.context.services.groups = dataclasses.make_dataclass("R", [])()
-        broker.context.services.groups.coordinates = lambda topic: True
+        broker.context.services.coordinators = dataclasses.make_dataclass("R", [])()
+        broker.context.services.coordinators.coordinates = lambda topic: True
         request = request_for(4, "t", "", key_type=TRANSACTION)
         answer = await broker.call("FIND_COORDINATOR", 4, request)
         assert [c.error_code for c in answer.coordinators] == [

@@ -15,7 +15,7 @@ from crc32c import crc32c
 from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Pending
 from kafkalite.api.produce import HANDLERS
 from kafkalite.api.record_checks import AT_ONCE_MAX
-from kafkalite.log.put_off import PutOff, sequence_of
+from kafkalite.log.sequence_hold import SequenceHold, sequence_of
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.compression import Codec
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -293,14 +293,14 @@ class TestAcksZero:
     """Rule 12: there is no answer, and an error closes the connection."""
 
     async def test_success_is_not_answered(self, kit):
-        assert kit.admit(HANDLER, requested((0, batch("a")), acks=0), BY_NAME) is NO_RESPONSE
+        assert kit.handle(HANDLER, requested((0, batch("a")), acks=0), BY_NAME) is NO_RESPONSE
         assert kit.partition().log_end_offset == 1
 
     async def test_failure_closes_the_connection_and_says_why(self, kit):
         """The rest was appended all the same."""
         request = requested((0, batch("a")), (7, batch("b")), (1, b""), acks=0)
         with pytest.raises(CloseConnection) as closing:
-            kit.admit(HANDLER, request, BY_NAME)
+            kit.handle(HANDLER, request, BY_NAME)
         assert str(closing.value) == (
             "Produce v12 with acks=0 failed: t-7 UNKNOWN_TOPIC_OR_PARTITION, t-1 INVALID_RECORD"
         )
@@ -309,7 +309,7 @@ class TestAcksZero:
     async def test_reasons_are_not_told_without_end(self, kit):
         request = requested(*((index, b"") for index in range(1_000)), acks=0)
         with pytest.raises(CloseConnection) as closing:
-            kit.admit(HANDLER, request, BY_NAME)
+            kit.handle(HANDLER, request, BY_NAME)
         assert len(str(closing.value)) < 500
         assert str(closing.value).endswith("and 997 more")
 
@@ -430,8 +430,8 @@ class TestPartitionNewToItsLeader:
         kit.append("another's")
         kit.partition().log.producers.has_whole_history = False
         (data,) = [batch("a", base_sequence=0, **self.IDENTITY)]
-        kit.services.put_off.note(("t", 0), sequence_of(data), kit.clock.monotonic_ms())
-        kit.clock.now_ms += PutOff.KEPT_MS
+        kit.services.sequence_hold.note(("t", 0), sequence_of(data), kit.clock.monotonic_ms())
+        kit.clock.now_ms += SequenceHold.KEPT_MS
         assert self.send(kit, 1) is ErrorCode.NOT_ENOUGH_REPLICAS
         kit.clock.now_ms += 1
         assert self.send(kit, 1) is ErrorCode.NONE
@@ -459,7 +459,7 @@ class TestRecordsThatTakeLong:
         return data
 
     async def test_are_appended_after_some_turns(self, kit):
-        answer = kit.admit(HANDLER, requested((1, batch("a")), (0, self.many())), BY_NAME)
+        answer = kit.handle(HANDLER, requested((1, batch("a")), (0, self.many())), BY_NAME)
         assert isinstance(answer, Pending)
         assert kit.partition("t", 1).log_end_offset == 1
         assert kit.partition("t", 0).log_end_offset == 0
@@ -482,14 +482,14 @@ class TestRecordsThatTakeLong:
         assert kit.partition("t", 0).log_end_offset == self.COUNT
 
     async def test_are_refused_after_some_turns(self, kit):
-        answer = kit.admit(HANDLER, requested((0, self.many(spoil=True))), BY_NAME)
+        answer = kit.handle(HANDLER, requested((0, self.many(spoil=True))), BY_NAME)
         response = kit.read(HANDLER, await answer.wait(), BY_NAME)
         (refused,) = response.responses[0].partition_responses
         assert refused.error_code == ErrorCode.INVALID_RECORD
         assert kit.partition("t", 0).log_end_offset == 0
 
     async def test_without_an_answer(self, kit):
-        answer = kit.admit(HANDLER, requested((0, self.many()), acks=0), BY_NAME)
+        answer = kit.handle(HANDLER, requested((0, self.many()), acks=0), BY_NAME)
         assert await answer.wait() is NO_RESPONSE
         assert kit.partition("t", 0).log_end_offset == self.COUNT
 
@@ -498,7 +498,7 @@ class TestRecordsThatTakeLong:
         await kit.create("t", 10)
         count = AT_ONCE_MAX // 5
         request = requested(*((index, self.many(count)) for index in range(10)))
-        answer = kit.admit(HANDLER, request, BY_NAME)
+        answer = kit.handle(HANDLER, request, BY_NAME)
         assert isinstance(answer, Pending)
         response = kit.read(HANDLER, await answer.wait(), BY_NAME)
         assert [each.error_code for each in response.responses[0].partition_responses] == [0] * 10

@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from kafkalite.api import delete_records, fetch, list_offsets, produce
-from kafkalite.api.read_replica import RACK_AWARE_SELECTOR
-from kafkalite.isr.leading import IsrAccepted
+from kafkalite.api.preferred_read_replica import RACK_AWARE_SELECTOR
+from kafkalite.isr.leader_role import IsrAccepted
 from kafkalite.meta.changes import BrokerRegistered, PartitionChanged, TopicCreated
 from kafkalite.meta.image import PartitionImage
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -143,12 +143,12 @@ class TestAcknowledgement:
         if acks:
             assert produced(kit.ask(PRODUCE, kit.produce(acks))).error_code == ErrorCode.NONE
         else:
-            kit.admit(PRODUCE, kit.produce(acks))
+            kit.handle(PRODUCE, kit.produce(acks))
         assert kit.partition().log_end_offset == 1
         assert kit.partition().high_watermark == 0
 
     async def test_time_runs_from_the_arrival(self, kit, autojump_clock):
-        pending = kit.admit(PRODUCE, kit.produce(timeout_ms=1_000))
+        pending = kit.handle(PRODUCE, kit.produce(timeout_ms=1_000))
         await trio.sleep(0.4)
         began = trio.current_time()
         answer = produced(await pending.wait())
@@ -157,7 +157,7 @@ class TestAcknowledgement:
         assert kit.partition().log_end_offset == 1
 
     async def test_answer_may_be_there_before_it_is_asked_for(self, kit):
-        pending = kit.admit(PRODUCE, kit.produce())
+        pending = kit.handle(PRODUCE, kit.produce())
         kit.replicate(1)
         assert produced(await pending.wait()).error_code == ErrorCode.NONE
 
@@ -172,7 +172,7 @@ class TestAcknowledgement:
         assert produced(kit.ask(PRODUCE, kit.produce(1))).base_offset == 1
 
     async def test_client_that_went_away_is_not_waited_for(self, kit, autojump_clock):
-        pending = kit.admit(PRODUCE, kit.produce())
+        pending = kit.handle(PRODUCE, kit.produce())
         with trio.move_on_after(0.1):
             await pending.wait()
         kit.replicate(1)
@@ -226,7 +226,7 @@ class TestFollowers:
         assert parked.after_s == 0
 
     async def test_append_between_admission_and_wait_is_seen(self, kit, autojump_clock):
-        pending = kit.admit(FETCH, kit.fetch(0, replica=2, max_wait_ms=FETCH_MS))
+        pending = kit.handle(FETCH, kit.fetch(0, replica=2, max_wait_ms=FETCH_MS))
         kit.append("a")
         response = kit.read(FETCH, await pending.wait())
         assert len(response.responses[0].partitions[0].records) > 0
@@ -268,14 +268,14 @@ class TestFollowers:
         context = kit.context(17)
         context.is_inter_broker = False
         with pytest.raises(KafkaError) as refused:
-            FETCH.admit(kit.fetch(0, replica=2), context)
+            FETCH.handle(kit.fetch(0, replica=2), context)
         assert refused.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
     async def test_follower_that_catches_up_is_proposed(self, kit):
         kit.change(isr=(1, 2))
         kit.append("a")
         kit.replicate(1)
-        ((partition, proposal),) = kit.replicas.take_proposals()
+        ((partition, proposal),) = kit.replicas.take_isr_changes()
         assert [(each.broker_id, each.broker_epoch) for each in proposal.isr] == [
             (1, -1), (2, 20), (3, 30),
         ]  # fmt: skip

@@ -120,7 +120,7 @@ def end(broker, version, producer, *, committed=True, name=ID, how="ask"):
 
 def transaction(broker, name=ID):
     shard = broker.runtime.shard_of(TRANSACTION_STATE_TOPIC, name)
-    return shard._settled(name, broker.runtime._now())[0]
+    return shard._completed(name, broker.runtime._now())[0]
 
 
 def state(broker, name=ID):

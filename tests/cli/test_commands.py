@@ -354,7 +354,7 @@ class TestGroups:
 
     def test_offsets_outlive_partitions(self, kafkalite, broker):
         kafkalite("consume", "orders", "-g", "g")
-        other = broker.server.services.groups  # commits for a topic that is gone are dropped
+        other = broker.server.services.coordinators  # commits for a topic that is gone are dropped
         assert other is not None
         broker.delete_topic("orders")
         kafkalite("groups", "describe", "g", code=0)

@@ -9,7 +9,7 @@ from kafkalite.config import (
     settings_of_environment,
 )
 from kafkalite.log_config import LogConfig
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 
 def test_a_lone_broker_needs_no_setting_at_all() -> None:

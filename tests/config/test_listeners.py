@@ -8,7 +8,7 @@ from kafkalite.config.listeners import (
     parse_listeners,
     with_hosts,
 )
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,OTHER:PLAINTEXT"
 

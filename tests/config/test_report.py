@@ -11,7 +11,7 @@ from kafkalite.config.report import (
     describe_topic,
     select,
 )
-from kafkalite.settings.kinds import ConfigSource
+from kafkalite.settings.config_def import ConfigSource
 
 KAFKA = json.loads((Path(__file__).parent.parent / "settings/apache_kafka_4_3.json").read_text())
 

@@ -280,10 +280,10 @@ class TestTooFewReplicas:
 class TestPlaces:
     def test_where_a_key_belongs(self):
         setup = Setup(led=[1])
-        assert setup.runtime.place_of(TOPIC, KEYS[0]) is None
+        assert setup.runtime.location_of(TOPIC, KEYS[0]) is None
         setup.lead()
-        assert setup.runtime.place_of(TOPIC, KEYS[0]) == (TopicPartition(TOPIC, 0), False)
-        assert setup.runtime.place_of(TOPIC, KEYS[1]) == (TopicPartition(TOPIC, 1), True)
+        assert setup.runtime.location_of(TOPIC, KEYS[0]) == (TopicPartition(TOPIC, 0), False)
+        assert setup.runtime.location_of(TOPIC, KEYS[1]) == (TopicPartition(TOPIC, 1), True)
         assert setup.runtime.check(TOPIC, KEYS[1]) is None
         assert code_of(setup.runtime.check, TOPIC, KEYS[0]) is GONE
 

@@ -103,7 +103,7 @@ class GroupHarness:
         self.log = []
         self.end_offset = 0
         self.refuse_appends_with = None
-        self.reign = 0
+        self.term = 0
         self._ticket = 0
         self._process(self.shard.on_loaded(self.now))
 
@@ -213,7 +213,7 @@ class GroupHarness:
         other = type(self)(self.group_id, delay_ms=0, metadata=self.metadata)
         other.settings = other.shard.settings = replace(self.settings, **settings)
         other.now_ms = self.now_ms
-        other.reign = self.reign + 1
+        other.term = self.term + 1
         for shard in (other.shard, other.replica):
             for batch in self.log:
                 for record in decode_batch(batch, self.codec):
@@ -264,7 +264,7 @@ class GroupHarness:
                 api_version=version,
                 client_id=client.client_id,
                 client_host="/127.0.0.1",
-                random_id=f"{self.reign}.{self._ticket}",
+                random_id=f"{self.term}.{self._ticket}",
                 connection_id=client.connection_id,
             )
         )

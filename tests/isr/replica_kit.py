@@ -4,10 +4,10 @@ from dataclasses import replace
 from uuid import UUID
 
 from kafkalite.config import load_config
-from kafkalite.isr.leading import IsrAccepted
+from kafkalite.isr.leader_role import IsrAccepted
 from kafkalite.isr.partition import IsolationLevel
+from kafkalite.isr.pending_acks import PendingAck
 from kafkalite.isr.replicas import ReplicaManager
-from kafkalite.isr.waiters import Waiter
 from kafkalite.log.manager import LogManager
 from kafkalite.meta.changes import PartitionChanged, TopicCreated
 from kafkalite.meta.image import BrokerImage, Image, PartitionImage
@@ -20,7 +20,7 @@ TOPIC_ID = UUID(int=7)
 TP = TopicPartition("t", 0)
 
 
-class Member:
+class IsrMember:
     """One broker."""
 
     def __init__(self, broker_id, clock, config):
@@ -59,7 +59,7 @@ class ReplicaKit:
         named = {name.replace("_", "."): str(value) for name, value in settings.items()}
         self.config = load_config(overrides=named)
         self.clock = FakeClock()
-        self.members = {n: Member(n, self.clock, self.config) for n in range(1, count + 1)}
+        self.members = {n: IsrMember(n, self.clock, self.config) for n in range(1, count + 1)}
         self.reachable = set(self.members)
         ids = tuple(self.members)
         self.state = PartitionImage(ids, ids, 1)
@@ -88,7 +88,7 @@ class ReplicaKit:
 
     def answer(self, leader_id):
         """Let the controller accept what a leader proposes; others hear of it, too."""
-        for partition, proposal in self.members[leader_id].replicas.take_proposals():
+        for partition, proposal in self.members[leader_id].replicas.take_isr_changes():
             assert proposal.partition_epoch == self.state.partition_epoch
             self.change(isr=tuple(member.broker_id for member in proposal.isr))
             answer = IsrAccepted(
@@ -135,8 +135,10 @@ class ReplicaKit:
                         break
 
     def wait(self, leader_id, required_offset, *, timeout_ms=1_000):
-        waiter = Waiter(required_offset, self.clock.monotonic_ms() + timeout_ms, lambda done: None)
-        self[leader_id].wait_replicated(waiter)
+        waiter = PendingAck(
+            required_offset, self.clock.monotonic_ms() + timeout_ms, lambda done: None
+        )
+        self[leader_id].add_ack_waiter(waiter)
         return waiter
 
 

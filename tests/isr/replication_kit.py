@@ -6,12 +6,12 @@ from uuid import UUID
 
 import trio
 
-from kafkalite.api import fetch, leader_epoch, list_offsets
+from kafkalite.api import fetch, list_offsets, offset_for_leader_epoch
 from kafkalite.api.context import RequestContext
 from kafkalite.api.fetch_session import FetchSessions
 from kafkalite.api.handler import Pending
 from kafkalite.config import load_config
-from kafkalite.isr.fetcher import ReplicaFetchers
+from kafkalite.isr.fetcher import ReplicaFetcherManager
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.manager import LogManager
 from kafkalite.log.region import FileRegion
@@ -24,7 +24,7 @@ from tests.log.sim_disk import SimDisk
 TOPIC_ID = UUID(int=77)
 HANDLERS = {
     handler.api.key: handler
-    for handler in (*fetch.HANDLERS, *leader_epoch.HANDLERS, *list_offsets.HANDLERS)
+    for handler in (*fetch.HANDLERS, *offset_for_leader_epoch.HANDLERS, *list_offsets.HANDLERS)
 }
 
 
@@ -59,7 +59,7 @@ class Node:
         self.replicas = ReplicaManager(broker_id, self.logs, self.config)
         self.replicas.load(cluster.image)
         self.sessions = FetchSessions(max_sessions=10, first_id=7)
-        self.fetchers = ReplicaFetchers(
+        self.fetchers = ReplicaFetcherManager(
             self.replicas,
             cluster,
             self.config,
@@ -104,7 +104,7 @@ class Node:
             now_ms=self.clock.wall_ms(),
         )
         try:
-            response = handler.admit(request, context)
+            response = handler.handle(request, context)
             if isinstance(response, Pending):
                 response = await response.wait()
         except KafkaError as error:
@@ -170,7 +170,7 @@ class Cluster:
         for broker_id in tell or sorted(self.nodes, key=lambda each: each == leader):
             self.nodes[broker_id].replicas.on_changes([change], self.image)
 
-    async def request(self, broker_id, api, message, *, timeout_ms, lane="control"):
+    async def request(self, broker_id, api, message, *, timeout_ms, channel="control"):
         self.asked[broker_id, api.key.name] += 1
         self.requests.append(message)
         await trio.sleep(0.001)

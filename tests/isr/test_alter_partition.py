@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kafkalite.isr.alter_partition import IsrKeeper
-from kafkalite.isr.state import Committed, Member, Proposal
+from kafkalite.isr.alter_partition import AlterPartitionManager
+from kafkalite.isr.state import CommittedIsr, IsrChange, IsrMember
 from kafkalite.log.checkpoint import HIGH_WATERMARK_FILE
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -73,8 +73,8 @@ class OtherPartition:
     def __init__(self):
         self.answers = []
 
-    def take_proposal(self):
-        return Proposal(leader_epoch=0, partition_epoch=0, isr=(Member(1, 77),))
+    def take_isr_change(self):
+        return IsrChange(leader_epoch=0, partition_epoch=0, isr=(IsrMember(1, 77),))
 
     def on_isr_answer(self, proposal, answer):
         self.answers.append(answer)
@@ -91,7 +91,9 @@ def kit():
 async def keeping(kit, *answers):
     controller = FakeController(kit)
     controller.answers += answers
-    keeper = IsrKeeper(kit.members[1].replicas, controller, kit.config, broker_epoch=lambda: 77)
+    keeper = AlterPartitionManager(
+        kit.members[1].replicas, controller, kit.config, broker_epoch=lambda: 77
+    )
     async with trio.open_nursery() as nursery:
         await nursery.start(keeper.run)
         yield controller
@@ -102,7 +104,7 @@ async def test_proposal_is_asked_and_its_answer_taken(kit, autojump_clock):
     async with keeping(kit) as controller:
         kit.fetch(3, 1)
         await wait_all_tasks_blocked()
-        assert kit[1].leader.state == Committed((1, 2, 3))
+        assert kit[1].leader.state == CommittedIsr((1, 2, 3))
     ((_, asked),) = controller.asked
     assert (asked.broker_id, asked.broker_epoch) == (1, 77)
     (topic,) = asked.topics
@@ -128,7 +130,7 @@ async def test_unknown_outcome_is_asked_for_again_after_a_pause(kit, autojump_cl
         kit.fetch(3, 1)
         await trio.sleep(0.3)
         assert kit.state.isr == (1, 2, 3)
-        assert kit[1].leader.state == Committed((1, 2, 3))
+        assert kit[1].leader.state == CommittedIsr((1, 2, 3))
     first, second, third = [at for at, _ in controller.asked]
     assert (second - first, third - second) == pytest.approx((0.05, 0.1))
 
@@ -148,10 +150,10 @@ async def test_refused_replica_is_proposed_anew_by_its_next_fetch(kit, autojump_
     async with keeping(kit, ErrorCode.INELIGIBLE_REPLICA) as controller:
         kit.fetch(3, 1)
         await wait_all_tasks_blocked()
-        assert kit[1].leader.state == Committed((1, 2))
+        assert kit[1].leader.state == CommittedIsr((1, 2))
         kit.fetch(3, 1)
         await trio.sleep(1)
-        assert kit[1].leader.state == Committed((1, 2, 3))
+        assert kit[1].leader.state == CommittedIsr((1, 2, 3))
     assert len(controller.asked) == 2
 
 
@@ -163,13 +165,13 @@ async def test_only_what_was_refused_pauses(kit, autojump_clock):
         kit.fetch(3, 1)
         await trio.sleep(0.8)
         assert len(controller.asked) == 5
-        replicas._on_proposal(other)
+        replicas._on_isr_change(other)
         await wait_all_tasks_blocked()
         assert len(controller.asked) == 6
         assert other.answers
         await trio.sleep(1)
         assert len(controller.asked) == 7
-    assert kit[1].leader.state == Committed((1, 2, 3))
+    assert kit[1].leader.state == CommittedIsr((1, 2, 3))
     assert kit.state.isr == (1, 2, 3)
 
 
@@ -191,7 +193,7 @@ async def test_final_refusal_makes_nothing_pause(kit, autojump_clock):
         kit.fetch(3, 1)
         await wait_all_tasks_blocked()
         assert [at for at, _ in controller.asked] == [0, 0]
-    assert kit[1].leader.state == Committed((1, 2, 3))
+    assert kit[1].leader.state == CommittedIsr((1, 2, 3))
 
 
 async def test_one_request_at_a_time(kit, autojump_clock):
@@ -200,13 +202,13 @@ async def test_one_request_at_a_time(kit, autojump_clock):
         kit.fetch(3, 1)
         await wait_all_tasks_blocked()
         kit[1].leader._proposal = "not sent while the first is under way"
-        kit.members[1].replicas._on_proposal(kit[1])
+        kit.members[1].replicas._on_isr_change(kit[1])
         await wait_all_tasks_blocked()
         assert len(controller.asked) == 1
         kit[1].leader._proposal = None
         controller.is_open.set()
         await wait_all_tasks_blocked()
-    assert kit[1].leader.state == Committed((1, 2, 3))
+    assert kit[1].leader.state == CommittedIsr((1, 2, 3))
 
 
 async def test_laggards_are_looked_for_each_half_of_the_time(kit, autojump_clock):

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from kafkalite.isr.partition import IsolationLevel
-from kafkalite.isr.state import Committed
+from kafkalite.isr.state import CommittedIsr
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode
 from tests.isr.replica_kit import TOPIC_ID, TP, ReplicaKit, refusal
@@ -28,7 +28,7 @@ def kit():
 
 def asked(kit, leader_id=1):
     """Return the ISRs that a leader asks for."""
-    proposals = kit.members[leader_id].replicas.take_proposals()
+    proposals = kit.members[leader_id].replicas.take_isr_changes()
     return [tuple(member.broker_id for member in proposal.isr) for _, proposal in proposals]
 
 
@@ -122,7 +122,7 @@ class TestOfflineAtStart:
 
     def test_a_leader_that_cannot_open_its_log_resigns(self, kit):
         member = self.offline(kit)
-        ((replica, proposal),) = member.replicas.take_proposals()
+        ((replica, proposal),) = member.replicas.take_isr_changes()
         assert [each.broker_id for each in proposal.isr] == [2, 3]
         assert (proposal.leader_epoch, proposal.partition_epoch) == (0, 0)
         assert (replica.topic_id, replica.topic_partition) == (TOPIC_ID, TP)
@@ -133,7 +133,7 @@ class TestOfflineAtStart:
 
     def test_it_asks_again_where_the_outcome_is_unknown(self, kit):
         member = self.offline(kit)
-        ((replica, proposal),) = member.replicas.take_proposals()
+        ((replica, proposal),) = member.replicas.take_isr_changes()
         replica.on_isr_answer(proposal, ErrorCode.NETWORK_EXCEPTION)
         assert asked(kit) == [(2, 3)]
 
@@ -186,7 +186,7 @@ async def test_one_that_has_resigned_fetches_when_it_can_write_again(autojump_cl
         await trio.sleep(2)
         nursery.cancel_scope.cancel()
     assert first.contents() == cluster.nodes[2].contents()
-    assert cluster.nodes[2].replica().leader.state != Committed((2, 3))
+    assert cluster.nodes[2].replica().leader.state != CommittedIsr((2, 3))
 
 
 async def test_log_that_cannot_be_read_keeps_no_others_out_of_the_isr(autojump_clock):
@@ -203,7 +203,7 @@ async def test_log_that_cannot_be_read_keeps_no_others_out_of_the_isr(autojump_c
     led = [leader.replicas.hosted(TopicPartition("t", index)) for index in range(3)]
     assert [partition.high_watermark for partition in led] == [1, 0, 1]
     assert [follower.replica(index).log_end_offset for index in range(3)] == [1, 0, 1]
-    ((partition, proposal),) = leader.replicas.take_proposals()
+    ((partition, proposal),) = leader.replicas.take_isr_changes()
     assert partition is led[1]
     assert [member.broker_id for member in proposal.isr] == [2]
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from kafkalite.isr.follower import (
     BACKOFF_MIN_MS,
     Append,
-    AskBounds,
     Follower,
+    ListLeaderOffsets,
     Nothing,
     Position,
     RestartAt,
@@ -16,7 +16,7 @@ from kafkalite.isr.follower import (
     slices,
     truncation_offset,
 )
-from kafkalite.log.epochs import EpochStart, LeaderEpochs
+from kafkalite.log.leader_epochs import EpochStart, LeaderEpochFileCache
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.fetch import EpochEndOffset, PartitionData
 from kafkalite.wire.records import Record, build_batch
@@ -117,7 +117,7 @@ class TestBounds:
 
     def test_offset_out_of_range_is_asked_about(self):
         action = answer(follower(), error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
-        assert action == AskBounds()
+        assert action == ListLeaderOffsets()
 
     def test_log_longer_than_that_of_an_unclean_leader_is_cut(self):
         assert self.bounds(0, 7) == TruncateTo(7)
@@ -146,7 +146,7 @@ class TestTruncation:
         assert one.begin(without, high_watermark=10) is None
 
     def test_divergence_cuts_but_not_below_the_start_of_the_log(self):
-        epochs = LeaderEpochs([EpochStart(1, 0), EpochStart(3, 8)])
+        epochs = LeaderEpochFileCache([EpochStart(1, 0), EpochStart(3, 8)])
 
         def end_offset_for(epoch):
             return epochs.end_offset_for(epoch, 10)
@@ -173,7 +173,7 @@ class ModelLog:
         starts = {}
         for offset, epoch in enumerate(self.records):
             starts.setdefault(epoch, offset)
-        self.epochs = LeaderEpochs(EpochStart(*entry) for entry in starts.items())
+        self.epochs = LeaderEpochFileCache(EpochStart(*entry) for entry in starts.items())
 
     def end_offset_for(self, epoch):
         return self.epochs.end_offset_for(epoch, len(self.records))
@@ -215,7 +215,7 @@ def two_logs(draw):
 
 @given(two_logs(), st.booleans())
 def test_diverged_log_becomes_the_leaders_and_keeps_what_they_share(logs, leader_wrote):
-    """Rule 171, KIP-101 and KIP-279: whatever reigns there were that the other side missed."""
+    """Rule 171, KIP-101 and KIP-279: whatever epochs there were that the other side missed."""
     common, mine, theirs = logs
     leader, log = ModelLog(common + theirs), ModelLog(common + mine)
     leader_epoch = 20

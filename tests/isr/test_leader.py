@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkalite.isr.leader import Leader
-from kafkalite.isr.state import Committed, Member, PendingExpand, PendingShrink, Proposal
+from kafkalite.isr.state import CommittedIsr, IsrChange, IsrMember, PendingExpand, PendingShrink
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 LAG_MS = 1_000
@@ -109,10 +109,12 @@ class TestExpanding:
         leader = make_leader(isr=(1, 2))
         fetch(leader, 3, 10, epoch=33)
         fetch(leader, 2, 10, epoch=22)
-        assert leader.take_proposal() == Proposal(
-            leader_epoch=5, partition_epoch=7, isr=(Member(1, -1), Member(2, -1), Member(3, 33))
+        assert leader.take_isr_change() == IsrChange(
+            leader_epoch=5,
+            partition_epoch=7,
+            isr=(IsrMember(1, -1), IsrMember(2, -1), IsrMember(3, 33)),
         )
-        assert leader.take_proposal() is None
+        assert leader.take_isr_change() is None
         assert leader.state.isr == (1, 2)
         assert leader.state.maximal_isr == (1, 2, 3)
 
@@ -151,10 +153,10 @@ class TestExpanding:
         leader = make_leader(isr=(1,))
         fetch(leader, 2, 10)
         fetch(leader, 3, 10)
-        assert leader.state == PendingExpand(Committed((1,)), 2)
+        assert leader.state == PendingExpand(CommittedIsr((1,)), 2)
         accept(leader, (1, 2))
         fetch(leader, 3, 10)
-        assert leader.state == PendingExpand(Committed((1, 2)), 3)
+        assert leader.state == PendingExpand(CommittedIsr((1, 2)), 3)
 
     def test_pending_member_does_not_count_for_acks(self):
         """Rule 168."""
@@ -177,7 +179,7 @@ class TestShrinking:
         leader.on_tick(LAG_MS)
         assert not leader.has_proposal
         leader.on_tick(LAG_MS + 1)
-        assert leader.state == PendingShrink(Committed((1, 2, 3)), (3,))
+        assert leader.state == PendingShrink(CommittedIsr((1, 2, 3)), (3,))
 
     def test_follower_that_has_all_may_be_silent(self):
         leader = make_leader()
@@ -210,7 +212,7 @@ class TestShrinking:
     def test_all_laggards_go_at_once(self):
         leader = make_leader()
         leader.on_tick(LAG_MS + 1)
-        assert leader.take_proposal().isr == (Member(1, -1),)
+        assert leader.take_isr_change().isr == (IsrMember(1, -1),)
 
 
 class TestAnswers:
@@ -220,7 +222,7 @@ class TestAnswers:
     def pending(self):
         leader = make_leader(isr=(1, 2))
         fetch(leader, 3, 10)
-        self.proposal = leader.take_proposal()
+        self.proposal = leader.take_isr_change()
         return leader
 
     @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ class TestAnswers:
     )
     def test_what_was_surely_not_done_is_taken_back(self, pending, code):
         pending.on_isr_rejected(self.proposal, code)
-        assert pending.state == Committed((1, 2))
+        assert pending.state == CommittedIsr((1, 2))
         assert not pending.has_proposal
 
     @pytest.mark.parametrize(
@@ -247,27 +249,27 @@ class TestAnswers:
         pending.on_state(
             replicas=(1, 2, 3), isr=(1, 2), leader_epoch=5, partition_epoch=8, now_ms=0
         )
-        assert pending.state == Committed((1, 2))
+        assert pending.state == CommittedIsr((1, 2))
 
     def test_what_became_of_it_is_unknown_so_it_is_asked_again(self, pending):
         pending.on_isr_rejected(self.proposal, ErrorCode.NETWORK_EXCEPTION)
-        assert pending.take_proposal() == self.proposal
+        assert pending.take_isr_change() == self.proposal
         assert pending.state.maximal_isr == (1, 2, 3)
 
     def test_answers_to_what_is_settled_mean_nothing(self, pending):
         accept(pending, (1, 2, 3))
         pending.on_isr_rejected(self.proposal, ErrorCode.NETWORK_EXCEPTION)
-        assert pending.state == Committed((1, 2, 3))
+        assert pending.state == CommittedIsr((1, 2, 3))
         assert not pending.has_proposal
         assert not accept(pending, (1,), partition_epoch=7)
         assert not pending.on_isr_accepted(leader_epoch=4, partition_epoch=99, isr=(1,))
-        assert pending.state == Committed((1, 2, 3))
+        assert pending.state == CommittedIsr((1, 2, 3))
 
     def test_answer_to_another_change_of_the_same_version_means_nothing(self, pending):
         pending.on_isr_rejected(self.proposal, ErrorCode.INELIGIBLE_REPLICA)
         fetch(pending, 3, 10, now_ms=5)
-        pending.take_proposal()
-        other = Proposal(leader_epoch=5, partition_epoch=7, isr=(Member(1, -1),))
+        pending.take_isr_change()
+        other = IsrChange(leader_epoch=5, partition_epoch=7, isr=(IsrMember(1, -1),))
         pending.on_isr_rejected(other, ErrorCode.INELIGIBLE_REPLICA)
         assert pending.state.maximal_isr == (1, 2, 3)
 
@@ -278,26 +280,26 @@ class TestResigning:
     def test_it_asks_for_an_isr_without_itself(self):
         leader = make_leader()
         fetch(leader, 2, 10, epoch=22)
-        leader.resign()
-        assert leader.take_proposal() == Proposal(
-            leader_epoch=5, partition_epoch=7, isr=(Member(2, 22), Member(3, -1))
+        leader.step_down()
+        assert leader.take_isr_change() == IsrChange(
+            leader_epoch=5, partition_epoch=7, isr=(IsrMember(2, 22), IsrMember(3, -1))
         )
-        assert leader.state == PendingShrink(Committed((1, 2, 3)), (1,))
-        leader.resign()
+        assert leader.state == PendingShrink(CommittedIsr((1, 2, 3)), (1,))
+        leader.step_down()
         assert not leader.has_proposal
 
     def test_the_high_watermark_goes_on_waiting_for_all(self):
         leader = make_leader()
         fetch(leader, 2, 10)
-        leader.resign()
+        leader.step_down()
         assert leader.high_watermark == 4
         fetch(leader, 3, 10)
         assert leader.high_watermark == 10
 
     def test_alone_in_the_isr_it_stays(self):
         leader = make_leader(isr=(1,))
-        leader.resign()
-        assert leader.state == Committed((1,))
+        leader.step_down()
+        assert leader.state == CommittedIsr((1,))
         assert not leader.has_proposal
 
     @pytest.mark.parametrize(
@@ -311,32 +313,32 @@ class TestResigning:
     def test_what_can_be_read_is_not_left_to_too_few(self, isr, is_lost, others):
         """The other one was dead, and had lost what only it and the leader had: seed 382."""
         leader = make_leader(isr=isr, min_insync_replicas=2)
-        leader.resign(is_lost=is_lost)
-        proposal = leader.take_proposal()
+        leader.step_down(is_lost=is_lost)
+        proposal = leader.take_isr_change()
         assert (proposal and tuple(member.broker_id for member in proposal.isr)) == others
 
     def test_it_has_resigned_when_another_leader_is_elected(self):
         leader = make_leader()
-        leader.resign()
-        leader.on_isr_rejected(leader.take_proposal(), ErrorCode.NEW_LEADER_ELECTED)
-        leader.resign()
+        leader.step_down()
+        leader.on_isr_rejected(leader.take_isr_change(), ErrorCode.NEW_LEADER_ELECTED)
+        leader.step_down()
         assert not leader.has_proposal
 
     def test_it_goes_on_where_nobody_can_lead_and_may_ask_again(self):
         leader = make_leader()
-        leader.resign()
-        leader.on_isr_rejected(leader.take_proposal(), ErrorCode.INELIGIBLE_REPLICA)
-        assert leader.state == Committed((1, 2, 3))
+        leader.step_down()
+        leader.on_isr_rejected(leader.take_isr_change(), ErrorCode.INELIGIBLE_REPLICA)
+        assert leader.state == CommittedIsr((1, 2, 3))
         assert not leader.has_proposal
-        leader.resign()
+        leader.step_down()
         assert leader.has_proposal
 
     @pytest.mark.parametrize("accepted", [True, False])
     def test_a_change_under_way_is_waited_for(self, accepted):
         leader = make_leader(isr=(1, 2))
         fetch(leader, 3, 10)
-        expand = leader.take_proposal()
-        leader.resign()
+        expand = leader.take_isr_change()
+        leader.step_down()
         assert not leader.has_proposal
         if accepted:
             accept(leader, (1, 2, 3))
@@ -348,11 +350,11 @@ class TestResigning:
     def test_it_stays_if_it_could_write_meanwhile(self):
         leader = make_leader(isr=(1, 2))
         fetch(leader, 3, 10)
-        leader.take_proposal()
-        leader.resign()
+        leader.take_isr_change()
+        leader.step_down()
         leader.on_append(11)
         accept(leader, (1, 2, 3))
-        assert leader.state == Committed((1, 2, 3))
+        assert leader.state == CommittedIsr((1, 2, 3))
 
 
 class TestStates:
@@ -371,7 +373,7 @@ class TestStates:
     def test_answer_that_comes_after_the_metadata_does_not_end_the_next_proposal(self):
         leader = make_leader(isr=(1, 2))
         fetch(leader, 3, 10, epoch=33)
-        leader.take_proposal()
+        leader.take_isr_change()
         leader.on_state(
             replicas=(1, 2, 3), isr=(1, 2, 3), leader_epoch=5, partition_epoch=8, now_ms=0
         )
@@ -380,17 +382,17 @@ class TestStates:
         leader.on_tick(LAG_MS + 1)
         accept(leader, (1, 2, 3), partition_epoch=8)
         assert isinstance(leader.state, PendingShrink)
-        assert leader.take_proposal() is not None
+        assert leader.take_isr_change() is not None
 
     def test_late_answer_does_not_end_a_proposal_that_is_under_way(self):
         """Or the high watermark passes who may be in the ISR already: simulated, seed 8147."""
         leader = make_leader(isr=(1, 2))
         fetch(leader, 2, 10)
         fetch(leader, 3, 10, epoch=33)
-        leader.take_proposal()
+        leader.take_isr_change()
         leader.on_state(replicas=(1, 2, 3), isr=(1, 2), leader_epoch=5, partition_epoch=8, now_ms=0)
         fetch(leader, 3, 10, epoch=33)
-        assert leader.take_proposal() is not None
+        assert leader.take_isr_change() is not None
         accept(leader, (1, 2), partition_epoch=8)
         assert isinstance(leader.state, PendingExpand)
         assert leader.state.maximal_isr == (1, 2, 3)
@@ -504,7 +506,7 @@ class Model:
         if self.pending is None and lagging:
             self.pending = ("shrink", lagging)
 
-    def resign(self):
+    def step_down(self):
         self.resigns = True
         self.resign_if_due()
 
@@ -541,7 +543,7 @@ steps = st.lists(
         st.tuples(st.just("tick")),
         st.tuples(st.just("accept")),
         st.tuples(st.just("reject")),
-        st.tuples(st.just("resign")),
+        st.tuples(st.just("step_down")),
     ),
     max_size=60,
 )
@@ -577,9 +579,9 @@ def test_decides_as_the_plain_model_does(steps):
                 model.tick()
                 moved = leader.on_tick(model.now_ms)
                 model.settle()
-            case ("resign",):
-                model.resign()
-                leader.resign()
+            case ("step_down",):
+                model.step_down()
+                leader.step_down()
             case ("accept",) if model.pending and not model.is_resigning:
                 model.accept()
                 moved = accept(leader, tuple(model.isr))
@@ -595,7 +597,7 @@ def test_decides_as_the_plain_model_does(steps):
                 model.now_ms = now_ms
             case _:
                 continue
-        proposal = leader.take_proposal() or proposal
+        proposal = leader.take_isr_change() or proposal
         assert (leader.high_watermark > before) == bool(moved)
         assert leader.state.isr == tuple(model.isr)
         assert sorted(leader.state.maximal_isr) == sorted(model.maximal())

@@ -117,35 +117,35 @@ class TestCutReads:
         return partition.log.size_bytes // 3
 
     def test_read_to_the_end_is_not_cut(self, partition, size):
-        assert not read(partition, 0).is_cut
-        assert not read(partition, 0, max_bytes=3 * size).is_cut
-        assert not read(partition, 3).is_cut
+        assert not read(partition, 0).has_more
+        assert not read(partition, 0, max_bytes=3 * size).has_more
+        assert not read(partition, 3).has_more
 
     def test_read_within_a_limit_is_cut(self, partition, size):
         for max_bytes in (0, size, 3 * size - 1):
-            assert read(partition, 0, max_bytes=max_bytes).is_cut
+            assert read(partition, 0, max_bytes=max_bytes).has_more
 
     def test_read_of_nothing_because_of_a_limit_is_cut(self, partition, size):
         result = read(partition, 0, max_bytes=size - 1, min_one_batch=False)
-        assert (len(result.region), result.is_cut) == (0, True)
+        assert (len(result.region), result.has_more) == (0, True)
 
     def test_read_to_the_end_of_an_older_segment_is_cut(self):
         partition = Partition(make_log(segment_bytes=300), leader_epoch=0)
         for value in "abc":
             append(partition, value * 100)
         assert len(partition.log.segments) == 3
-        assert [read(partition, offset).is_cut for offset in range(3)] == [True, True, False]
+        assert [read(partition, offset).has_more for offset in range(3)] == [True, True, False]
 
     def test_read_up_to_an_empty_active_segment_is_not_cut(self, partition, size):
         partition.log.roll()
-        assert not read(partition, 0).is_cut
+        assert not read(partition, 0).has_more
 
     def test_read_up_to_an_open_transaction_is_not_cut(self, partition, size):
         records = batch("x", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
         partition.append(records, now_ms=NOW_MS)
         committed = IsolationLevel.READ_COMMITTED
-        assert not read(partition, 0, isolation=committed).is_cut
-        assert not read(partition, 3, isolation=committed).is_cut
+        assert not read(partition, 0, isolation=committed).has_more
+        assert not read(partition, 3, isolation=committed).has_more
 
 
 @pytest.mark.parametrize("epoch", [-1, 3])

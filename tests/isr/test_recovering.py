@@ -7,15 +7,15 @@ from uuid import UUID
 import pytest
 import trio
 
-from kafkalite.isr.leading import IsrAccepted, Replication
+from kafkalite.isr.leader_role import IsrAccepted, ReplicationContext
 from kafkalite.isr.recovering import LogEnd, Recoveries
-from kafkalite.isr.state import Member
+from kafkalite.isr.state import IsrMember
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.meta.events import CreateTopic
 from kafkalite.meta.image import NO_LEADER, PartitionImage
-from kafkalite.meta.memory import Ensemble
 from kafkalite.sim.hosts import Host
 from kafkalite.sim.level2 import CLUSTER_SETTINGS, DELAY_S
+from kafkalite.sim.memory_store import Ensemble
 from kafkalite.sim.network import Fabric
 from kafkalite.sim.runtime import run_deterministically
 from kafkalite.sim.traces import Trace
@@ -33,7 +33,9 @@ class Doubt:
 
     def __init__(self, doubtful=(PLACE,)):
         self.proposing = []
-        replication = Replication(broker_id=1, lag_ms_max=LAG_MS, on_proposal=self.proposing.append)
+        replication = ReplicationContext(
+            broker_id=1, lag_ms_max=LAG_MS, on_isr_change=self.proposing.append
+        )
         self.recoveries = Recoveries(doubtful, replication)
         self.partition = SimpleNamespace(
             topic_partition=PLACE,
@@ -46,7 +48,7 @@ class Doubt:
         return self.recoveries.holds(self.partition, state, now_ms)
 
     def hear(self, broker_id, epoch, offset, *, leader_epoch=7, broker_epoch=50):
-        member = Member(broker_id, broker_epoch)
+        member = IsrMember(broker_id, broker_epoch)
         self.recoveries.on_follower(PLACE, leader_epoch, member, LogEnd(epoch, offset))
 
     def decided(self, now_ms=0):
@@ -133,13 +135,13 @@ class TestHandingOver:
     )
     def test_replica_with_the_most_is_to_lead(self, doubt, heard, best):
         """The later leader's records count for more, as in KIP-966."""
-        proposal = self.ahead(doubt, *heard).take_proposal()
-        assert proposal.isr == (Member(best, 50),)
+        proposal = self.ahead(doubt, *heard).take_isr_change()
+        assert proposal.isr == (IsrMember(best, 50),)
         assert (proposal.leader_epoch, proposal.partition_epoch) == (7, 9)
 
     def test_it_is_asked_once_and_the_metadata_say_the_rest(self, doubt):
         recovering = self.ahead(doubt, (2, 3, 101), (3, 3, 1))
-        proposal = recovering.take_proposal()
+        proposal = recovering.take_isr_change()
         accepted = IsrAccepted(leader_epoch=8, partition_epoch=10, isr=(2,))
         recovering.on_isr_answer(proposal, accepted)
         assert doubt.decided(9 * LAG_MS) == []
@@ -149,14 +151,14 @@ class TestHandingOver:
 
     def test_who_was_refused_is_heard_again(self, doubt):
         recovering = self.ahead(doubt, (2, 3, 101), (3, 3, 1))
-        recovering.on_isr_answer(recovering.take_proposal(), ErrorCode.INELIGIBLE_REPLICA)
+        recovering.on_isr_answer(recovering.take_isr_change(), ErrorCode.INELIGIBLE_REPLICA)
         doubt.hear(2, 3, 101, broker_epoch=51)
         assert doubt.decided() == []
-        assert recovering.take_proposal().isr == (Member(2, 51),)
+        assert recovering.take_isr_change().isr == (IsrMember(2, 51),)
 
     def test_who_is_refused_and_gone_is_not_waited_for(self, doubt):
         recovering = self.ahead(doubt, (2, 3, 101), (3, 3, 1))
-        recovering.on_isr_answer(recovering.take_proposal(), ErrorCode.INELIGIBLE_REPLICA)
+        recovering.on_isr_answer(recovering.take_isr_change(), ErrorCode.INELIGIBLE_REPLICA)
         assert doubt.decided() == [PLACE]
 
 

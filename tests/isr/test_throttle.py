@@ -1,4 +1,4 @@
-"""Replication throttles (KIP-73)."""
+"""ReplicationContext throttles (KIP-73)."""
 
 import pytest
 

@@ -27,7 +27,7 @@ from kafkalite.log.checkpoint import (
     write_properties,
 )
 from kafkalite.log.disk import OsDisk
-from kafkalite.log.epochs import EpochStart
+from kafkalite.log.leader_epochs import EpochStart
 from kafkalite.types import TopicPartition
 
 OFFSETS = {TopicPartition("orders", 0): 17, TopicPartition("a.b_c-d", 12): 2**40}

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from kafkalite.log.compaction import (
     ENTRY_BYTES,
     BatchFilter,
+    CleanedTransactionMetadata,
     LastRecord,
     OffsetMap,
-    TransactionWalk,
 )
 from kafkalite.log.producer_state import ProducerStates
 from kafkalite.wire.compression import Codec
@@ -91,7 +91,7 @@ class SmallLog:
         """Compact in place up to `upper`; return the end of what is clean now."""
         upper = self.end if upper is None else upper
         offset_map = OffsetMap(memory_bytes, first_dirty)
-        walk = TransactionWalk(self.aborted)
+        walk = CleanedTransactionMetadata(self.aborted)
         below = [batch for batch in self.batches if read_batch_header(batch).last_offset < upper]
         for batch in below:
             header = read_batch_header(batch)

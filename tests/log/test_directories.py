@@ -103,12 +103,12 @@ def test_the_clean_stop_marker_is_good_for_one_start():
     disk = SimDisk()
     here = directory(disk)
     here.open()
-    assert not here.take_clean_stop()
+    assert not here.consume_clean_shutdown_marker()
     here.leave_clean_stop()
     assert disk.read("/data/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":-1}'
-    assert here.take_clean_stop()
+    assert here.consume_clean_shutdown_marker()
     assert here.had_clean_stop
-    assert not here.take_clean_stop()
+    assert not here.consume_clean_shutdown_marker()
     assert not here.had_clean_stop
 
 
@@ -173,15 +173,15 @@ def test_loss_of_power_is_told_from_the_end_of_the_process(clean, booted, is_los
     disk = SimDisk()
     directory = LogDirectory(disk, "/data")
     directory.open()
-    directory.take_clean_stop()
+    directory.consume_clean_shutdown_marker()
     assert not directory.take_power_loss(0)  # nothing was here to be lost
     if clean:
         directory.leave_clean_stop()
     disk.boots += booted
-    directory.take_clean_stop()
+    directory.consume_clean_shutdown_marker()
     assert directory.take_power_loss(3) is is_lost
     assert ("may have lost power" in caplog.text) is is_lost
-    directory.take_clean_stop()
+    directory.consume_clean_shutdown_marker()
     assert not directory.take_power_loss(3)
 
 
@@ -191,7 +191,7 @@ def test_without_boot_ids_each_stop_out_of_order_may_be_a_loss_of_power():
     directory = LogDirectory(disk, "/data")
     directory.open()
     for _ in range(2):
-        directory.take_clean_stop()
+        directory.consume_clean_shutdown_marker()
         assert directory.take_power_loss(3)
 
 

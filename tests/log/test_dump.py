@@ -8,7 +8,6 @@ import pytest
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, ApacheBroker, run_tool
 from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
-from kafkalite.log.aborted import AbortedTransaction, encode_aborted
 from kafkalite.log.checkpoint import (
     write_epochs,
     write_offsets,
@@ -18,8 +17,9 @@ from kafkalite.log.checkpoint import (
 from kafkalite.log.cleaner import CleanerSettings, clean, plan_cleaning
 from kafkalite.log.disk import OsDisk
 from kafkalite.log.dump import Dump, DumpOptions
-from kafkalite.log.epochs import EpochStart
+from kafkalite.log.leader_epochs import EpochStart
 from kafkalite.log.producer_state import ProducerStates
+from kafkalite.log.transaction_index import AbortedTransaction, encode_aborted
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.types import TopicPartition
 from kafkalite.wire.compression import Codec

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from kafkalite.log.cleaner import CleanerSettings
-from kafkalite.log.housekeeping import Agenda, HousekeepingSettings
+from kafkalite.log.housekeeping import HousekeepingSettings, Schedule
 from kafkalite.log.manager import LogManager
 from kafkalite.log_config import LogConfig
 from kafkalite.types import TopicPartition
@@ -56,7 +56,7 @@ def names(disk, suffix=""):
 
 
 def test_agenda_keeps_the_earliest_time_of_each_thing():
-    agenda = Agenda()
+    agenda = Schedule()
     assert agenda.next_due_ms == 2**63 - 1
     assert agenda.add("a", 50)
     assert not agenda.add("a", 60)

@@ -75,7 +75,7 @@ def test_new_directories_are_given_back_and_others_are_not():
     disk = SimDisk()
     start(disk, paths=["/a"], node_id=3).close()
     manager = start(disk, paths=["/a", "/b"], node_id=3)
-    manager.disown()
+    manager.release_claim()
     manager.close()
     start(disk, paths=["/b"], node_id=4).close()
     with pytest.raises(LogDirectoryError, match=r"belongs to node.id 3"):
@@ -355,7 +355,7 @@ def test_a_stray_log_is_set_aside_and_kept(caplog):
     disk = SimDisk()
     manager = start(disk)
     append(create(manager), "precious")
-    manager.set_aside(T0)
+    manager.rename_as_stray(T0)
     assert manager.get(T0) is None
     (path,) = [each.name for each in disk.list("/data") if each.name.endswith("-stray")]
     assert path.startswith("t-0.")
@@ -378,10 +378,10 @@ def test_a_stray_log_that_cannot_be_renamed_is_offline():
     create(manager)
     disk.fail("rename")
     with pytest.raises(KafkaError) as error:
-        manager.set_aside(T0)
+        manager.rename_as_stray(T0)
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert list(manager.offline) == [T0]
-    manager.set_aside(U0)
+    manager.rename_as_stray(U0)
 
 
 def test_a_directory_that_is_gone_already_is_deleted():

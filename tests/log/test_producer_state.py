@@ -8,7 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kafkalite.log.aborted import AbortedTransaction
 from kafkalite.log.producer_state import (
     DOUBTED_MAX,
     DOUBTS,
@@ -16,6 +15,7 @@ from kafkalite.log.producer_state import (
     ProducerStates,
     read_snapshot,
 )
+from kafkalite.log.transaction_index import AbortedTransaction
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import CONTROL, TRANSACTIONAL, BatchHeader, EndMarker

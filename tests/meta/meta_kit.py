@@ -14,6 +14,7 @@ from kafkalite.meta.events import (
     AlterConfigs,
     AlterPartition,
     ControlledShutdown,
+    ControllerConfig,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -23,7 +24,6 @@ from kafkalite.meta.events import (
     Reassign,
     RebalanceLeaders,
     RegisterBroker,
-    Rules,
     UnregisterBroker,
     UpdateFeatures,
 )
@@ -43,7 +43,7 @@ def rules(**settings):
     """Return the rules of broker 1 with these settings (underscores for dots)."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
     config = load_config(overrides={"kafkalite.profile": "kafka", **named})
-    return Rules(
+    return ControllerConfig(
         broker_id=1,
         listener_names=["PLAINTEXT"],
         broker_values=config.values,

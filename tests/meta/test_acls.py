@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from kafkalite.meta import znodes
 from kafkalite.meta.acls import create_acl, delete_acl
 from kafkalite.meta.changes import AclsChanged, from_json, snapshot, to_json
 from kafkalite.meta.entities import (
@@ -18,7 +17,8 @@ from kafkalite.meta.entities import (
 )
 from kafkalite.meta.events import AlterScramCredential, CreateAcl, DeleteAcl
 from kafkalite.meta.image import Image
-from kafkalite.meta.transactions import Create, Delete, Set, operations
+from kafkalite.meta.zookeeper import znodes
+from kafkalite.meta.zookeeper.multi_operations import Create, Delete, Set, operations
 from kafkalite.security.acls import Pattern
 from kafkalite.security.shorthand import allow, deny
 from kafkalite.wire.errors import ErrorCode, KafkaError

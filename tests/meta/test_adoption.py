@@ -16,7 +16,7 @@ class TestAdoptTopic:
         return AdoptTopic(name=name, new_topic_id=NEW, broker_id=1, **attributes)
 
     def test_directories_become_a_topic_with_a_later_reign(self):
-        """A directory that Apache Kafka wrote is taken over; records of its reigns stay valid."""
+        """A directory that Apache Kafka wrote is taken over; records of its epochs stay valid."""
         event = self.adopt(leader_epochs={0: 4, 2: -1}, configs={"cleanup.policy": "compact"})
         (created,) = decide(event, image(), rules())
         assert created.topic_id == topic_id(1)

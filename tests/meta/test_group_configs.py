@@ -6,7 +6,7 @@ from kafkalite.config import BrokerConfig
 from kafkalite.meta.changes import GROUP_RESOURCE, ConfigsChanged
 from kafkalite.meta.group_configs import GroupConfig, GroupConfigs, group_config
 from kafkalite.meta.image import Image
-from kafkalite.settings.tables import GROUP
+from kafkalite.settings.registry import GROUP
 
 
 def test_every_setting_of_a_group_is_a_field() -> None:

@@ -199,7 +199,7 @@ def test_a_long_history_is_replaced_by_its_sum(monkeypatch):
     where = disk()
     store, image = grown(where, monkeypatch)
     commits = where.files[PATH].data.count(b"\n")
-    trio.run(store.sum_up, image)
+    trio.run(store.compact, image)
     assert (commits, where.files[PATH].data.count(b"\n")) == (39, 1)
     assert where.files[PATH].synced
     commit(store, 40, BrokerUnregistered(broker_id=1))
@@ -211,13 +211,13 @@ def test_a_long_history_is_replaced_by_its_sum(monkeypatch):
 def test_a_short_history_and_one_that_hardly_grew_stay(monkeypatch):
     where = disk()
     store, image = grown(where, monkeypatch, size=1 << 20)
-    trio.run(store.sum_up, image)
+    trio.run(store.compact, image)
     assert where.files[PATH].data.count(b"\n") == 39
     monkeypatch.setattr(local, "SUM_UP_FROM_BYTES", 10)
-    trio.run(store.sum_up, image)
-    trio.run(store.sum_up, image)
+    trio.run(store.compact, image)
+    trio.run(store.compact, image)
     commit(store, 40, BrokerUnregistered(broker_id=1))
-    trio.run(store.sum_up, image)
+    trio.run(store.compact, image)
     assert where.files[PATH].data.count(b"\n") == 2
 
 
@@ -226,7 +226,7 @@ def test_a_history_that_cannot_be_replaced_stays(monkeypatch, caplog):
     store, image = grown(where, monkeypatch)
     where.fail("replace", error=errno.ENOSPC)
     with caplog.at_level(logging.WARNING):
-        trio.run(store.sum_up, image)
+        trio.run(store.compact, image)
     assert "could not be summed up" in caplog.text
     commit(store, 40, change(1))
     assert store_on(where)[1].version == 40
@@ -238,7 +238,7 @@ def test_summing_up_without_forcing_to_disk(monkeypatch):
     quick = LocalStore(where, PATH, flush=False)
     trio.run(quick.load)
     store.close()
-    trio.run(quick.sum_up, image)
+    trio.run(quick.compact, image)
     assert Image().apply(store_on(where)[1].changes).topics == image.topics
 
 

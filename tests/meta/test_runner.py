@@ -5,8 +5,8 @@ import pytest
 import trio
 
 from kafkalite.config import load_config
+from kafkalite.meta.batch_decide import EVENTS_AT_ONCE_MAX
 from kafkalite.meta.changes import ConfigsChanged, TopicCreated, TopicDeleted
-from kafkalite.meta.deciding import EVENTS_AT_ONCE_MAX
 from kafkalite.meta.events import (
     CreateTopic,
     DeleteTopic,

@@ -7,9 +7,9 @@ from kafkalite.clock import SystemClock
 from kafkalite.config import load_config
 from kafkalite.meta.image import Image
 from kafkalite.meta.store import MetadataStoreError, SessionLost
-from kafkalite.meta.zookeeper import ZookeeperStore
+from kafkalite.meta.zookeeper.store import ZookeeperStore
 from kafkalite.meta.zookeeper_access import ZookeeperAccess
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 from kafkalite.testing.security import Certificates
 from kafkalite.testing.zookeeper import ZooKeeper
 from tests.meta.zookeeper_kit import broker, commit, topic_change
@@ -70,7 +70,7 @@ def with_store(settings, work):
     return trio.run(main)
 
 
-async def reign(store):
+async def epoch(store):
     """Make nodes of all kinds."""
     await store.cluster_id("proposed")
     await store.register(broker(1))
@@ -103,7 +103,7 @@ ALL, READ = 31, 1
 def test_nodes_are_the_brokers_own_and_those_with_passwords_nobody_elses_to_read(secured):
     """Rules 586, 588."""
     settings = settings_of(secured, "/own")
-    with_store(settings, reign)
+    with_store(settings, epoch)
     owned = {("sasl", "kafka"): ALL}
     readable = {**owned, ("world", "anyone"): READ}
     open_paths = [
@@ -133,7 +133,7 @@ def test_client_certificate_makes_an_owner_too(encrypted, certificates):
         **UNCHECKED_HOST,
         zookeeper_clientCnxnSocket="org.apache.zookeeper.ClientCnxnSocketNetty",
     )
-    with_store(settings, reign)
+    with_store(settings, epoch)
     (found,) = acls_of(encrypted, settings, "/config/users")
     assert found == {("x509", "CN=brokers"): ALL}
     with pytest.raises(MetadataStoreError, match="somebody else's"):
@@ -143,7 +143,7 @@ def test_client_certificate_makes_an_owner_too(encrypted, certificates):
 @pytest.mark.slow
 def test_another_user_is_told_whose_nodes_they_are(secured):
     """Rule 588: somebody who logs in, but as somebody else."""
-    with_store(settings_of(secured, "/foreign"), reign)
+    with_store(settings_of(secured, "/foreign"), epoch)
     other = f'{MODULE} required username="other" password="x";'
     with pytest.raises(MetadataStoreError, match="somebody else's"):
         with_store(settings_of(secured, "/foreign", **{JAAS: other}), lambda store: store.load())
@@ -153,7 +153,7 @@ def test_another_user_is_told_whose_nodes_they_are(secured):
 def test_start_without_a_login_ends_with_what_is_missing(secured):
     settings = settings_of(secured, zookeeper_set_acl="false", **{JAAS: ""})
     with pytest.raises(MetadataStoreError, match=f"does not log in: {JAAS}"):
-        with_store(settings, reign)
+        with_store(settings, epoch)
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_session_that_is_lost_logs_in_again(secured):
     settings = settings_of(secured, "/lost")
 
     async def lose(store):
-        await reign(store)
+        await epoch(store)
         assert secured.expire_sessions("/lost/brokers/ids")
         with trio.fail_after(20):
             while not isinstance(await store.next_event(), SessionLost):
@@ -188,14 +188,14 @@ def test_start_ends_in_one_line_that_says_why(secured, changes, why):
         if value is not None:
             settings[name] = value
     with pytest.raises(MetadataStoreError, match=rf"was not reached.*{why}"):
-        with_store(settings, reign)
+        with_store(settings, epoch)
 
 
 @pytest.mark.slow
 def test_certificate_for_another_host_is_refused(encrypted):
     settings = settings_of(encrypted, zookeeper_connection_timeout_ms="700")
     with pytest.raises(MetadataStoreError, match=r"not valid for '127\.0\.0\.1'"):
-        with_store(settings, reign)
+        with_store(settings, epoch)
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_login_is_tried_again_while_the_server_is_away(secured):
     settings = settings_of(secured, "/away")
 
     async def go_on(store):
-        await reign(store)
+        await epoch(store)
         for _ in range(3):
             await trio.to_thread.run_sync(secured.restart)
             with trio.fail_after(20):

@@ -14,7 +14,7 @@ from kafkalite.meta.events import (
 )
 from kafkalite.meta.image import BrokerImage, PartitionImage
 from kafkalite.meta.runner import MetadataRunner
-from kafkalite.meta.zookeeper import ZookeeperStore
+from kafkalite.meta.zookeeper.store import ZookeeperStore
 from tests.meta.meta_kit import topic_id
 
 SESSION_MS = 4_000
@@ -43,7 +43,7 @@ async def opened(server, count=1, **options):
 
 
 @asynccontextmanager
-async def reigning(server):
+async def being_controller(server):
     """A store whose broker, the only one, is registered and controller."""
     async with opened(server) as store:
         await store.register(broker(1))

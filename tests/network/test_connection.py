@@ -66,7 +66,7 @@ class MemoryTransport(WaitingTransport):
 
 
 class Harness:
-    def __init__(self, admit, *, budget=-1, transport=None):
+    def __init__(self, handle, *, budget=-1, transport=None):
         self.transport = transport or MemoryTransport()
         self.now_ms = 1234
         self.disconnected = []
@@ -75,7 +75,7 @@ class Harness:
             wall_ms=lambda: self.now_ms, real_monotonic_ms=lambda: self.now_ms - 1_000
         )
         self.context = RequestContext(
-            services=SimpleNamespace(groups=groups, clock=clock),
+            services=SimpleNamespace(coordinators=groups, clock=clock),
             connection_id=5,
             listener="PLAINTEXT",
             local_address=self.transport.local_address,
@@ -84,7 +84,7 @@ class Harness:
         self.seen = []
         self.budget = MemoryBudget(budget)
         handlers = (
-            Handler(HEARTBEAT, lambda r, c: admit(self, r), self.refuse),
+            Handler(HEARTBEAT, lambda r, c: handle(self, r), self.refuse),
             Handler(API_VERSIONS, self.versions, self.refuse_versions),
         )
         self.connection = Connection(
@@ -144,7 +144,7 @@ async def test_requests_that_came_together_are_answered_together_in_order():
 async def test_next_request_waits_for_the_answer_to_the_one_before(autojump_clock):
     """Rule 9."""
 
-    def admit(harness, request):
+    def handle(harness, request):
         harness.seen.append((request.group_id, trio.current_time()))
 
         async def wait():
@@ -153,7 +153,7 @@ async def test_next_request_waits_for_the_answer_to_the_one_before(autojump_cloc
 
         return Pending(wait) if request.group_id == "slow" else HeartbeatResponse()
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     start = trio.current_time()
     harness.transport.put(
         harness.heartbeat("slow", correlation_id=1) + harness.heartbeat("b", correlation_id=2)
@@ -169,7 +169,7 @@ async def test_next_request_waits_for_the_answer_to_the_one_before(autojump_cloc
 async def test_wait_ends_when_the_client_goes(autojump_clock):
     cancelled = trio.Event()
 
-    def admit(harness, request):
+    def handle(harness, request):
         async def wait():
             try:
                 await trio.sleep_forever()
@@ -178,7 +178,7 @@ async def test_wait_ends_when_the_client_goes(autojump_clock):
 
         return Pending(wait)
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     harness.transport.put(harness.heartbeat("g"))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(harness.connection.run)
@@ -189,12 +189,12 @@ async def test_wait_ends_when_the_client_goes(autojump_clock):
 
 
 async def test_refusal_is_answered_and_the_connection_goes_on():
-    def admit(harness, request):
+    def handle(harness, request):
         if request.group_id == "bad":
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "no")
         return HeartbeatResponse()
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     harness.transport.put(
         harness.heartbeat("bad", correlation_id=1) + harness.heartbeat("g", correlation_id=2)
     )
@@ -204,14 +204,14 @@ async def test_refusal_is_answered_and_the_connection_goes_on():
 
 
 async def test_refusal_after_a_wait_is_answered():
-    def admit(harness, request):
+    def handle(harness, request):
         async def wait():
             await trio.lowlevel.checkpoint()
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
         return Pending(wait)
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     harness.transport.put(harness.heartbeat("g"))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(harness.connection.run)
@@ -221,10 +221,10 @@ async def test_refusal_after_a_wait_is_answered():
 
 
 async def test_unexpected_error_is_answered_as_such_and_logged(caplog):
-    def admit(harness, request):
+    def handle(harness, request):
         raise ZeroDivisionError
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     harness.transport.put(harness.heartbeat("g"))
     harness.transport.put_eof()
     await harness.connection.run()
@@ -233,10 +233,10 @@ async def test_unexpected_error_is_answered_as_such_and_logged(caplog):
 
 
 async def test_broken_invariant_gets_out():
-    def admit(harness, request):
+    def handle(harness, request):
         raise AssertionError("state is wrong")
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     harness.transport.put(harness.heartbeat("g"))
     with pytest.raises(AssertionError, match="state is wrong"):
         await harness.connection.run()
@@ -297,10 +297,10 @@ async def test_no_response_sends_nothing():
 async def test_handler_may_close_the_connection():
     """Rule 12: the only error an acks=0 producer can be told."""
 
-    def admit(harness, request):
+    def handle(harness, request):
         raise CloseConnection("so it is")
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     harness.transport.put(harness.heartbeat("g"))
     await harness.connection.run()
     assert harness.transport.closed
@@ -328,12 +328,12 @@ async def test_large_frame_waits_for_its_share_of_memory(autojump_clock):
 async def test_what_was_asked_before_a_connection_is_closed_is_answered(ends):
     """Rule 9: answers leave in the order of requests, whatever comes after them."""
 
-    def admit(harness, request):
+    def handle(harness, request):
         if request.group_id == "last":
             raise CloseConnection("so it is")
         return HeartbeatResponse()
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     last = b"\xff\xff\xff\xff" if ends == "bad frame" else harness.heartbeat("last")
     harness.transport.put(harness.heartbeat("g", correlation_id=3) + last)
     await harness.connection.run()
@@ -358,7 +358,7 @@ async def test_others_have_their_turn_between_requests_that_came_together():
     """Goal: no client keeps all others waiting by sending many requests in one go."""
     others_turn = []
 
-    def admit(harness, request):
+    def handle(harness, request):
         harness.now_ms += TURN_MAX_MS
         harness.seen.append(len(others_turn))
         return HeartbeatResponse()
@@ -368,7 +368,7 @@ async def test_others_have_their_turn_between_requests_that_came_together():
             others_turn.append(None)
             await trio.lowlevel.checkpoint()
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     harness.transport.put(b"".join(harness.heartbeat("g", correlation_id=i) for i in range(5)))
     harness.transport.put_eof()
     async with trio.open_nursery() as nursery:
@@ -434,7 +434,7 @@ class TestCancellation:
     async def test_while_a_request_waits(self):
         left = []
 
-        def admit(harness, request):
+        def handle(harness, request):
             async def wait():
                 try:
                     await trio.sleep_forever()
@@ -443,20 +443,20 @@ class TestCancellation:
 
             return Pending(wait)
 
-        harness = Harness(admit)
+        harness = Harness(handle)
         harness.transport.put(harness.heartbeat("g"))
         await self.run_and_cancel(harness)
         assert left == ["g"]
         assert harness.transport.sends == []
 
     async def test_between_requests_that_came_together(self):
-        def admit(harness, request):
+        def handle(harness, request):
             harness.seen.append(request.group_id)
             harness.now_ms += TURN_MAX_MS
             scope.cancel()
             return HeartbeatResponse()
 
-        harness = Harness(admit)
+        harness = Harness(handle)
         harness.transport.send = harness.transport.sends.append
         harness.transport.put(harness.heartbeat("a") + harness.heartbeat("b"))
         with trio.CancelScope() as scope:
@@ -466,14 +466,14 @@ class TestCancellation:
 
 
 async def test_broken_invariant_in_a_wait_gets_out():
-    def admit(harness, request):
+    def handle(harness, request):
         async def wait():
             await trio.lowlevel.checkpoint()
             raise AssertionError("state is wrong")
 
         return Pending(wait)
 
-    harness = Harness(admit)
+    harness = Harness(handle)
     harness.transport.put(harness.heartbeat("g"))
     with pytest.raises(AssertionError, match="state is wrong"):
         await harness.connection.run()

@@ -8,7 +8,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from kafkalite.api.handler import DelayedOperation
 from kafkalite.network import poller as poller_module
-from kafkalite.network.poller import HAS_EPOLL, Poller, Woken
+from kafkalite.network.poller import HAS_EPOLL, Poller, ReadyQueue
 from kafkalite.network.transport import PeerClosed
 from tests.network.test_poller import Echo, looked_after
 
@@ -44,7 +44,7 @@ class Delayed(DelayedOperation):
             self.bell.listeners.remove(self)
 
 
-class Waiter(Echo):
+class PendingAck(Echo):
     """Waits for the bell where it gets `wait`, has had its turn with all else; `ring` rings it."""
 
     def __init__(self, bell, timeout_ms=math.inf):
@@ -63,8 +63,8 @@ class Waiter(Echo):
             self.output.append(word)
         return bool(count)
 
-    def resumed(self):
-        self.log.append("resumed")
+    def on_ready(self):
+        self.log.append("on_ready")
         response = self.delayed.complete()
         if response is None:
             return False
@@ -81,7 +81,7 @@ def bell():
 @pytest.fixture
 async def served(nursery):
     """Makes (client, transport) pairs of two pollers in turn that do one broker's work."""
-    woken = Woken()
+    woken = ReadyQueue()
     pollers = [Poller(woken), Poller(woken)]
     for poller in pollers:
         nursery.start_soon(poller.run)
@@ -97,19 +97,19 @@ async def served(nursery):
 def play(served, nursery, bell):
     """Attends to a client of its own; returns it, the transport and what serves it."""
 
-    def attend(**options):
+    def serve(**options):
         client, transport = served()
-        waiter = Waiter(bell, **options)
+        waiter = PendingAck(bell, **options)
         ended = trio.Event()
 
         async def run():
-            await transport.attend(waiter)
+            await transport.serve(waiter)
             ended.set()
 
         nursery.start_soon(run)
         return client, transport, waiter, ended
 
-    return attend
+    return serve
 
 
 async def test_it_is_answered_when_whom_it_waits_for_had_its_turn(play, bell):
@@ -122,7 +122,7 @@ async def test_it_is_answered_when_whom_it_waits_for_had_its_turn(play, bell):
     await ringing.send(b"ring")
     for client, _, waiter, ended in waiting:
         assert await client.recv(10) == b"rung"
-        assert waiter.log.count("resumed") == 1
+        assert waiter.log.count("on_ready") == 1
         assert not ended.is_set()
     assert await ringing.recv(10) == b"ring"
 
@@ -221,10 +221,10 @@ async def test_those_that_there_is_no_time_for_are_left_to_their_tasks(play, mon
 
 async def test_failure_is_raised_in_the_task_of_its_connection(served, nursery, bell):
     client, transport = served()
-    waiter = Waiter(bell)
-    waiter.resumed = lambda: 1 / 0
+    waiter = PendingAck(bell)
+    waiter.on_ready = lambda: 1 / 0
     ringing, ringer = served()
-    nursery.start_soon(ringer.attend, Waiter(bell))
+    nursery.start_soon(ringer.serve, PendingAck(bell))
     await client.send(b"wait")
 
     async def ring():
@@ -233,4 +233,4 @@ async def test_failure_is_raised_in_the_task_of_its_connection(served, nursery, 
 
     nursery.start_soon(ring)
     with pytest.raises(ZeroDivisionError):
-        await transport.attend(waiter)
+        await transport.serve(waiter)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import trio
 
-from kafkalite.api import metadata, offsets
+from kafkalite.api import metadata, offset_commit
 from kafkalite.api.handler import NO_RESPONSE, CloseConnection, EncodedAnswer, Handler, Pending
 from kafkalite.api.parts import PART_MAX, by_partition, by_topic, joined
 from kafkalite.network.dispatch import Dispatcher
@@ -57,13 +57,13 @@ def echo(request, context):
     )
 
 
-def dispatcher(admit, **options):
-    return Dispatcher([Handler(METADATA, admit, metadata.refuse, **options)])
+def dispatcher(handle, **options):
+    return Dispatcher([Handler(METADATA, handle, metadata.refuse, **options)])
 
 
 async def answer(served, frame, context):
     """The response as its client reads it, and how often others had a turn meanwhile."""
-    exchange = served.admit(frame, context)
+    exchange = served.handle(frame, context)
     assert isinstance(exchange.result, Pending)
     turns = 0
 
@@ -87,11 +87,11 @@ async def answer(served, frame, context):
 async def test_others_have_their_turn_while_it_is_decoded_served_and_answered(context):
     parts = []
 
-    def admit(request, context):
+    def handle(request, context):
         parts.append(len(request.topics))
         return echo(request, context)
 
-    served = dispatcher(admit, parts=by_topic, join=joined)
+    served = dispatcher(handle, parts=by_topic, join=joined)
     response, turns = await answer(served, frame_of(asked()), context)
     assert [topic.name for topic in response.topics] == NAMES
     assert parts == [PART_MAX] * (COUNT // PART_MAX)
@@ -103,12 +103,12 @@ async def test_a_part_may_wait_and_another_be_refused(context):
         await trio.lowlevel.checkpoint()
         return echo(request, None)
 
-    def admit(request, context):
+    def handle(request, context):
         if request.topics[0].name == NAMES[PART_MAX]:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         return Pending(lambda: later(request))
 
-    served = dispatcher(admit, parts=by_topic, join=joined)
+    served = dispatcher(handle, parts=by_topic, join=joined)
     response, _ = await answer(served, frame_of(asked()), context)
     codes = [topic.error_code for topic in response.topics]
     assert codes == [0] * PART_MAX + [42] * PART_MAX + [0] * (COUNT - 2 * PART_MAX)
@@ -120,31 +120,31 @@ async def test_a_handler_that_takes_all_of_it_gets_all_of_it(context):
 
 
 async def test_what_is_to_have_no_answer_has_none(context):
-    exchange = dispatcher(lambda *_: NO_RESPONSE).admit(frame_of(asked()), context)
+    exchange = dispatcher(lambda *_: NO_RESPONSE).handle(frame_of(asked()), context)
     assert await exchange.result.wait() is NO_RESPONSE
 
 
 async def test_a_body_that_is_none_closes_the_connection(context):
-    exchange = dispatcher(echo).admit(frame_of(asked())[:-5], context)
+    exchange = dispatcher(echo).handle(frame_of(asked())[:-5], context)
     with pytest.raises(CloseConnection, match=r"^METADATA v9: "):
         await exchange.result.wait()
 
 
 @pytest.mark.parametrize("error", [CloseConnection("so"), AssertionError("so")])
 async def test_what_is_no_refusal_gets_out(context, error):
-    def admit(request, context):
+    def handle(request, context):
         raise error
 
-    exchange = dispatcher(admit).admit(frame_of(asked()), context)
+    exchange = dispatcher(handle).handle(frame_of(asked()), context)
     with pytest.raises(type(error), match="so"):
         await exchange.result.wait()
 
 
 async def test_an_answer_that_does_not_fit_its_version_closes_the_connection(context):
-    def admit(request, context):
+    def handle(request, context):
         return MetadataResponse(cluster_id=None, controller_id=2**40, topics=[])
 
-    exchange = dispatcher(admit).admit(frame_of(asked()), context)
+    exchange = dispatcher(handle).handle(frame_of(asked()), context)
     with pytest.raises(CloseConnection, match="does not fit"):
         await exchange.result.wait()
 
@@ -160,7 +160,7 @@ async def test_an_observer_sees_what_is_served(context):
 def test_a_request_of_ordinary_size_is_answered_at_once(context):
     frame = frame_of(asked(NAMES[:3_000]))
     assert len(frame) < LARGE_MIN_BYTES
-    exchange = dispatcher(echo, parts=by_topic, join=joined).admit(frame, context)
+    exchange = dispatcher(echo, parts=by_topic, join=joined).handle(frame, context)
     assert len(exchange.result.topics) == 3_000
 
 
@@ -208,5 +208,5 @@ class TestParts:
         responses = [
             OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name=name)]) for name in "ab"
         ]
-        handler = next(each for each in offsets.HANDLERS if each.api is OFFSET_COMMIT)
+        handler = next(each for each in offset_commit.HANDLERS if each.api is OFFSET_COMMIT)
         assert [topic.name for topic in handler.join(responses).topics] == ["a", "b"]

@@ -59,7 +59,7 @@ async def make_server(request, monkeypatch):
         services = SimpleNamespace(
             config=Config(**settings),
             clock=TrioClock(),
-            groups=SimpleNamespace(on_disconnect=disconnected.append),
+            coordinators=SimpleNamespace(on_disconnect=disconnected.append),
         )
         server = ConnectionServer(services, Dispatcher(HANDLERS))
         server.disconnected = disconnected

@@ -28,7 +28,7 @@ class Held(DelayedOperation):
         self.error = None
         self.is_closed = False
 
-    lets_next_in = True
+    allows_pipelining = True
 
     def complete(self):
         if self.error is not None:
@@ -44,20 +44,20 @@ class Held(DelayedOperation):
 
 
 class Strict(Held):
-    lets_next_in = False
+    allows_pipelining = False
 
 
 class Line:
     """A connection and its client, in memory or with sockets."""
 
     def __init__(self, transport=None, client=None, **options):
-        self.harness = Harness(self._admit, transport=transport, **options)
+        self.harness = Harness(self._handle, transport=transport, **options)
         self.held = []
         self.client = client
         if client is not None:
             transport.sends = []
 
-    def _admit(self, harness, request):
+    def _handle(self, harness, request):
         name = request.group_id
         harness.seen.append(name)
         if name == "close":

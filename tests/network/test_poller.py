@@ -23,7 +23,7 @@ class Echo:
     """Sends back what it gets; a word of it may mean something else."""
 
     delayed = None
-    takes_more = False
+    can_accept_more = False
 
     def __init__(self, log=None, name=None):
         self.data = bytearray(4096)
@@ -87,7 +87,7 @@ async def served(nursery):
 
 async def test_client_is_served_again_and_again(served, nursery):
     client, transport = served()
-    nursery.start_soon(transport.attend, Echo())
+    nursery.start_soon(transport.serve, Echo())
     for word in (b"one", b"two"):
         await client.send(word)
         assert await client.recv(10) == word
@@ -100,7 +100,7 @@ async def test_answers_leave_when_all_who_were_ready_had_their_turn(served, nurs
     for name in "abc":
         client, transport = served()
         clients.append(client)
-        nursery.start_soon(transport.attend, Echo(log, name))
+        nursery.start_soon(transport.serve, Echo(log, name))
     await wait_all_tasks_blocked()
     for client in clients:
         os.write(client.fileno(), b"hello")
@@ -113,7 +113,7 @@ async def test_turn_that_is_not_complete_is_left_to_the_task(served):
     client, transport = served()
     echo = Echo()
     await client.send(b"slow")
-    await transport.attend(echo)
+    await transport.serve(echo)
     assert echo.output == [b"slow"]
     await client.send(b"more")
     await wait_all_tasks_blocked()
@@ -124,17 +124,17 @@ async def test_end_of_the_stream_is_a_turn(served):
     client, transport = served()
     echo = Echo()
     client.close()
-    await transport.attend(echo)
+    await transport.serve(echo)
     assert echo.log == [("got", None, b"")]
 
 
 async def test_failure_is_raised_in_the_task_of_its_connection(served, nursery):
     good, transport = served()
-    nursery.start_soon(transport.attend, Echo())
+    nursery.start_soon(transport.serve, Echo())
     bad, transport = served()
     await bad.send(b"fail")
     with pytest.raises(ValueError, match="fail"):
-        await transport.attend(Echo())
+        await transport.serve(Echo())
     await good.send(b"word")
     assert await good.recv(10) == b"word"
 
@@ -149,7 +149,7 @@ async def test_lost_connection_is_an_error_of_its_own(served, when):
     else:
         reset(client)
     with pytest.raises(ConnectionError):
-        await transport.attend(echo)
+        await transport.serve(echo)
 
 
 def reset(client):
@@ -159,10 +159,10 @@ def reset(client):
 
 async def test_reader_that_is_slow_keeps_nobody_waiting(served, nursery):
     slow, transport = served()
-    nursery.start_soon(transport.attend, Echo())
+    nursery.start_soon(transport.serve, Echo())
     await slow.send(b"large")
     quick, transport = served()
-    nursery.start_soon(transport.attend, Echo())
+    nursery.start_soon(transport.serve, Echo())
     await wait_all_tasks_blocked()
     await quick.send(b"word")
     assert await quick.recv(10) == b"word"
@@ -178,7 +178,7 @@ async def test_more_clients_than_fit_a_pass_all_have_their_turn(served, nursery,
     clients = []
     for _ in range(5):
         client, transport = served()
-        nursery.start_soon(transport.attend, Echo())
+        nursery.start_soon(transport.serve, Echo())
         clients.append(client)
         await client.send(b"word")
     for client in clients:
@@ -212,7 +212,7 @@ async def test_other_tasks_have_their_turn_too(served, nursery, monkeypatch):
     nursery.start_soon(other)
     endless = Endless()
     await client.send(b"word")
-    await transport.attend(endless)
+    await transport.serve(endless)
     client_socket.detach()
     assert len(set(endless.log)) > 3
 
@@ -244,7 +244,7 @@ class TestStayingAwake:
                 client, transport = make()
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(poller.run)
-                    nursery.start_soon(transport.attend, Echo())
+                    nursery.start_soon(transport.serve, Echo())
                     for _ in range(self.ROUNDS):
                         await client.send(b"ping")
                         assert await client.recv(10) == b"ping"
@@ -288,7 +288,7 @@ class TestWhileARequestWaits:
     async def test_it_ends_also_when_there_is_no_time_for_more(self, served, nursery, monkeypatch):
         """The kernel tells of it only once."""
         ready, other = served()
-        nursery.start_soon(other.attend, Echo())
+        nursery.start_soon(other.serve, Echo())
         client, transport = served()
         monkeypatch.setattr(poller_module, "TURNS_MAX_S", 0.0)
 
@@ -314,7 +314,7 @@ class TestWhileARequestWaits:
         echo = Echo()
         with trio.move_on_after(0.01):
             await transport.while_connected(trio.sleep_forever)
-        nursery.start_soon(transport.attend, echo)
+        nursery.start_soon(transport.serve, echo)
         assert await client.recv(10) == b"word"
 
 
@@ -330,7 +330,7 @@ async def test_cancelled_it_has_no_turns_any_more(served):
     echo = Echo()
     with trio.CancelScope() as scope:
         scope.cancel()
-        await transport.attend(echo)
+        await transport.serve(echo)
     await client.send(b"word")
     await wait_all_tasks_blocked()
     assert echo.log == []

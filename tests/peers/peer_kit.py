@@ -71,13 +71,13 @@ class Cluster:
             peers.close()
 
 
-def heartbeat(admit):
-    """Return handlers of ApiVersions and of a Heartbeat that `admit` answers."""
+def heartbeat(handle):
+    """Return handlers of ApiVersions and of a Heartbeat that `handle` answers."""
 
     def refuse(request, error, context):
         return HeartbeatResponse(error_code=error.code)
 
-    return api_versions.handlers([Handler(HEARTBEAT, admit, refuse)])
+    return api_versions.handlers([Handler(HEARTBEAT, handle, refuse)])
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def broker(handlers, *, forward=None, **services):
         authorizer=None,
         config=SimpleNamespace(int=SETTINGS.__getitem__, str=SETTINGS.__getitem__),
         clock=TrioClock(),
-        groups=SimpleNamespace(on_disconnect=lambda connection_id: None),
+        coordinators=SimpleNamespace(on_disconnect=lambda connection_id: None),
         **services,
     )
     server = ConnectionServer(services, Dispatcher(handlers, forward=forward))

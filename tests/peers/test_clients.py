@@ -46,10 +46,10 @@ class CountingNetwork(TcpNetwork):
         return await super().connect(host, port)
 
 
-async def test_requests_of_a_lane_share_a_connection_and_go_out_in_turn(cluster):
+async def test_requests_of_a_channel_share_a_connection_and_go_out_in_turn(cluster):
     seen, network = [], CountingNetwork()
 
-    def admit(request, context):
+    def handle(request, context):
         async def wait():
             await trio.sleep(0.01)
             return HeartbeatResponse(error_code=int(request.group_id))
@@ -59,10 +59,10 @@ async def test_requests_of_a_lane_share_a_connection_and_go_out_in_turn(cluster)
 
     answers = {}
 
-    async def ask_for(group, lane):
-        answers[group] = (await ask(peers, group, lane=lane)).error_code
+    async def ask_for(group, channel):
+        answers[group] = (await ask(peers, group, channel=channel)).error_code
 
-    async with broker(heartbeat(admit)) as port, cluster.peers(network) as peers:
+    async with broker(heartbeat(handle)) as port, cluster.peers(network) as peers:
         cluster.set(b1=port)
         async with trio.open_nursery() as nursery:
             for group in range(5):
@@ -218,14 +218,14 @@ async def test_silent_connection_is_not_trusted(cluster, autojump_clock):
 
 
 async def test_cancelled_question_leaves_nobody_else_with_its_answer(cluster):
-    def admit(request, context):
+    def handle(request, context):
         async def wait():
             await trio.sleep(0.02)
             return HeartbeatResponse(error_code=int(request.group_id))
 
         return Pending(wait)
 
-    async with broker(heartbeat(admit)) as port, cluster.peers() as peers:
+    async with broker(heartbeat(handle)) as port, cluster.peers() as peers:
         cluster.set(b1=port)
         await ask(peers, "1")
         with trio.move_on_after(0.005) as scope:
@@ -371,8 +371,8 @@ class FakePeers:
         self.script = list(script)
         self.asked = []
 
-    async def request(self, broker_id, api, message, *, timeout_ms, lane):
-        self.asked.append((broker_id, trio.current_time(), timeout_ms, lane))
+    async def request(self, broker_id, api, message, *, timeout_ms, channel):
+        self.asked.append((broker_id, trio.current_time(), timeout_ms, channel))
         await trio.lowlevel.checkpoint()
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if isinstance(step, ErrorCode) and step is not ErrorCode.NOT_CONTROLLER:
@@ -383,7 +383,7 @@ class FakePeers:
 class TestController:
     @staticmethod
     def client(cluster, peers):
-        client = ControllerClient(peers, lambda: cluster.image, lane="isr")
+        client = ControllerClient(peers, lambda: cluster.image, channel="isr")
         cluster.subscribers.append(client.on_changes)
         return client
 

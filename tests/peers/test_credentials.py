@@ -6,7 +6,7 @@ from kafkalite.config import BrokerConfig
 from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.network.sockets import TcpNetwork
 from kafkalite.peers.clients import PeerClients, peer_settings
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 from kafkalite.testing.broker import Broker
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest

@@ -10,7 +10,7 @@ from kafkalite.api import api_versions, envelope
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.meta.image import Image
 from kafkalite.peers.clients import ControllerClient
-from kafkalite.peers.forwarding import FORWARDING_LANE, Forwarder
+from kafkalite.peers.forwarding import FORWARDING_CHANNEL, Forwarder
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.header import decode_response_header
 from kafkalite.wire.messages.create_topics import (
@@ -49,14 +49,14 @@ class Member:
         return CreateTopicsResponse(topics=topics)
 
     def handlers(self):
-        def admit(request, context):
+        def handle(request, context):
             self.seen.append((context.client_id, context.principal, context.peer_address[0]))
             return self.answer(request)
 
         def refuse(request, error, context):
             return self.made(request, error.code)
 
-        one = Handler(CREATE_TOPICS, admit, refuse, forwarded=True)
+        one = Handler(CREATE_TOPICS, handle, refuse, forward_to_controller=True)
         return api_versions.handlers(envelope.handlers([one]))
 
 
@@ -65,7 +65,7 @@ async def two_brokers():
     """Give two brokers, of which the second knows the first, and the second's port."""
     cluster, first, second = Cluster(), Member(1, is_controller=True), Member(2)
     async with cluster.peers() as peers:
-        client = ControllerClient(peers, lambda: cluster.image, lane=FORWARDING_LANE)
+        client = ControllerClient(peers, lambda: cluster.image, channel=FORWARDING_CHANNEL)
         cluster.subscribers.append(client.on_changes)
         forwarder = Forwarder(client, timeout_ms=TIMEOUT_MS)
         async with (

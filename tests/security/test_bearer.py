@@ -12,7 +12,7 @@ from kafkalite.config import BrokerConfig
 from kafkalite.network.issuer import IssuerKeys
 from kafkalite.security.bearer import KeysMissing, SignedTokens, UnsecuredRules, check_unsecured
 from kafkalite.security.exchanges import InvalidToken
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 NOW_MS = 1_700_000_000_000
 NOW_S = NOW_MS // 1000

@@ -15,7 +15,7 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from kafkalite.config import BrokerConfig
 from kafkalite.security.tls import TlsServer, client_context, openssl_name, server_context
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 from tests.security import kit
 
 BASE = {"listeners": "SSL://127.0.0.1:0"}

@@ -219,10 +219,10 @@ async def test_assertion_of_a_handler_ends_the_broker_as_a_crash_would(tmp_path)
         await create(broker, "t")
         write(broker, "t", b"one")
 
-        def admit(frame, context):
+        def handle(frame, context):
             raise AssertionError("state is wrong")
 
-        broker.dispatcher.admit = admit
+        broker.dispatcher.handle = handle
         stream = await trio.open_tcp_stream("127.0.0.1", int(broker.bootstrap.split(":")[1]))
         await stream.send_all((4).to_bytes(4, "big") + b"ping")
         await stream.receive_some()
@@ -281,7 +281,7 @@ async def test_topic_recreated_under_an_old_directory_starts_empty(tmp_path):
 
 async def test_coordinator_follows_its_topic(tmp_path):
     async with running(tmp_path) as broker:
-        groups = broker.services.groups
+        groups = broker.services.coordinators
         await broker.services.metadata.ensure_topic(CONSUMER_OFFSETS_TOPIC)
         assert groups.coordinates(CONSUMER_OFFSETS_TOPIC)
         await broker.services.metadata.submit(DeleteTopic(name=CONSUMER_OFFSETS_TOPIC))

@@ -6,8 +6,8 @@ import trio
 
 from kafkalite.config import load_config
 from kafkalite.meta.events import CreateTopic, DeleteTopic
-from kafkalite.meta.memory import Ensemble
 from kafkalite.server.broker import Broker
+from kafkalite.sim.memory_store import Ensemble
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.create_topics import (
     CREATE_TOPICS,

@@ -9,7 +9,7 @@ from kafkalite.settings.checks import (
     check_group,
     check_topic,
 )
-from kafkalite.settings.kinds import SettingError
+from kafkalite.settings.config_def import SettingError
 
 DEFAULTS = LogConfig()
 BROKER_VALUE = load_config().int

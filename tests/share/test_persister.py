@@ -5,7 +5,7 @@ from uuid import UUID
 
 import trio
 
-from kafkalite.coordinator.runtime import Place
+from kafkalite.coordinator.runtime import ShardLocation
 from kafkalite.share.batches import SharePartitionKey, StateBatch
 from kafkalite.share.events import (
     DeleteState,
@@ -40,12 +40,12 @@ class FakeRuntime:
     """A coordinator runtime whose shards answer with what `answers` holds, then with None."""
 
     def __init__(self, *, is_here=True, has_topic=True):
-        self.place = Place(TopicPartition(SHARE_GROUP_STATE_TOPIC, 3), is_here)
+        self.place = ShardLocation(TopicPartition(SHARE_GROUP_STATE_TOPIC, 3), is_here)
         self.has_topic = has_topic
         self.answers = []
         self.asked = []
 
-    def place_of(self, topic, key):
+    def location_of(self, topic, key):
         assert topic == SHARE_GROUP_STATE_TOPIC
         return self.place if self.has_topic else None
 
@@ -78,8 +78,8 @@ class FakePeers:
         self.requests = []
         self.failures = 0
 
-    async def request(self, broker_id, api, message, *, timeout_ms, lane):
-        del timeout_ms, lane
+    async def request(self, broker_id, api, message, *, timeout_ms, channel):
+        del timeout_ms, channel
         self.requests.append((broker_id, message))
         await trio.sleep(0.01)
         if self.failures:

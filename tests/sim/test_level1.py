@@ -7,8 +7,8 @@ import pytest
 
 from kafkalite.isr.follower import Follower, TruncateTo
 from kafkalite.isr.leader import Leader
-from kafkalite.isr.leading import Leading
-from kafkalite.meta import brokers, partitions
+from kafkalite.isr.leader_role import Leading
+from kafkalite.meta import brokers, partition_changes
 from kafkalite.sim import level1
 from kafkalite.sim.faults import NO_FAULTS
 from kafkalite.sim.invariants import InvariantBroken
@@ -87,18 +87,18 @@ def forget_the_epoch_of_a_fenced_controller():
 
 def forget_the_epoch_of_a_fenced_leader():
     """The controller takes any leader's ISR."""
-    return mock.patch.object(partitions, "_check_epochs", return_value=None)
+    return mock.patch.object(partition_changes, "_check_epochs", return_value=None)
 
 
 def lead_on_after_a_restart():
     """Without waiting for the controller to have noticed it."""
-    real = Node._take_up
+    real = Node._apply
 
-    def take_up(self):
+    def apply(self):
         self.is_admitted = True
         real(self)
 
-    return mock.patch.object(Node, "_take_up", take_up)
+    return mock.patch.object(Node, "_apply", apply)
 
 
 PLANTED = [

@@ -143,7 +143,7 @@ def test_ten_years_return_and_nothing_is_left_that_expires(broker):
     broker.clock.advance(timedelta(days=3_650))
     assert broker.records("t") == []
     shard = broker.call_in_broker(
-        lambda: broker.server.services.groups.shard_of("__consumer_offsets", "g")
+        lambda: broker.server.services.coordinators.shard_of("__consumer_offsets", "g")
     )
     assert broker.call_in_broker(lambda: shard.offsets.get("g", "t", 0)) is None
     producer.produce("t", b"still served")

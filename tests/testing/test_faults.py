@@ -80,7 +80,7 @@ def grouped(broker, protocol):
 
 
 def _group(broker, name):
-    shard = broker.server.services.groups.shard_of("__consumer_offsets", name)
+    shard = broker.server.services.coordinators.shard_of("__consumer_offsets", name)
     return None if shard is None else shard.groups.get(name)
 
 

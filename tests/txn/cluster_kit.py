@@ -20,7 +20,7 @@ from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import GroupShards
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.traffic import Traffic
-from kafkalite.log.put_off import PutOff
+from kafkalite.log.sequence_hold import SequenceHold
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import TransactionSettings
 from kafkalite.txn.shard import TransactionShards
@@ -110,11 +110,11 @@ class Node:
             self.clock,
             perform=lambda effect: self.transactions.perform(effect),
         )
-        put_off = PutOff()
+        sequence_hold = SequenceHold()
         self.transactions = TransactionCoordinator(
             self.runtime,
             self.clock,
-            put_off=put_off,
+            sequence_hold=sequence_hold,
             broker_id=broker_id,
             find_partition=self.find,
             exists=lambda tp: cluster.metadata.image.partition(*tp) is not None,
@@ -127,9 +127,9 @@ class Node:
             clock=self.clock,
             metadata=cluster.metadata,
             replicas=self,
-            groups=self.runtime,
+            coordinators=self.runtime,
             transactions=self.transactions,
-            put_off=put_off,
+            sequence_hold=sequence_hold,
         )
 
     # --- As ReplicaManager
@@ -155,10 +155,10 @@ class Node:
 
     # --- As Peers, and for clients
 
-    async def request(self, broker_id, api, message, *, timeout_ms, lane="control"):
+    async def request(self, broker_id, api, message, *, timeout_ms, channel="control"):
         cluster = self.cluster
         cluster.requests.append((self.broker_id, broker_id, api.key.name, message))
-        assert lane != "control"
+        assert channel != "control"
         version = api.versions[1]
         data = bytearray(b"".join(api.encode_request(version, message)))
         with trio.move_on_after(timeout_ms / 1000):
@@ -186,7 +186,7 @@ class Node:
             now_ms=self.clock.wall_ms(),
         )
         try:
-            answer = handler.admit(request, context)
+            answer = handler.handle(request, context)
             return await answer.wait() if isinstance(answer, Pending) else answer
         except KafkaError as error:
             return handler.refuse(request, error, context)
@@ -288,7 +288,7 @@ class Cluster:
 
     def transaction(self, name="tx"):
         shard = self.node_of(SHARD).runtime.shard_of(TRANSACTION_STATE_TOPIC, name)
-        return shard._settled(name, SimpleNamespace(wall_ms=0))[0]
+        return shard._completed(name, SimpleNamespace(wall_ms=0))[0]
 
     def markers(self, place):
         """(epoch, coordinator epoch, commits?) of the markers in a log."""

@@ -177,7 +177,7 @@ class TransactionHarness:
 
     def transaction(self, name=ID):
         """The transaction as it answers now."""
-        return self.shard._settled(name, self.now)[0]
+        return self.shard._completed(name, self.now)[0]
 
     def state(self, name=ID):
         transaction = self.transaction(name)

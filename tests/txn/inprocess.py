@@ -13,17 +13,17 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from kafkalite.api import (
     api_versions,
+    describe_producers,
+    describe_transactions,
     fetch,
     find_coordinator,
+    init_producer_id,
     list_offsets,
-    offsets,
+    offset_commit,
     produce,
-    producer_ids,
-    producers,
     transactions,
-    txn_admin,
-    txn_markers,
-    txn_offsets,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from kafkalite.api.client_metrics import ClientMetrics
 from kafkalite.api.context import RequestContext, Services
@@ -38,8 +38,8 @@ from kafkalite.group.shard import GroupShards
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.traffic import Traffic
 from kafkalite.log.log import Log
-from kafkalite.log.put_off import PutOff
 from kafkalite.log.recovery import open_log
+from kafkalite.log.sequence_hold import SequenceHold
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.deleted_topics import DeletedTopics
 from kafkalite.meta.group_configs import GroupConfigs
@@ -63,14 +63,14 @@ HANDLERS = {
             fetch,
             find_coordinator,
             list_offsets,
-            offsets,
+            offset_commit,
             produce,
-            producer_ids,
-            producers,
+            init_producer_id,
+            describe_producers,
             transactions,
-            txn_admin,
-            txn_markers,
-            txn_offsets,
+            describe_transactions,
+            write_txn_markers,
+            txn_offset_commit,
         )
         for handler in module.HANDLERS
     )
@@ -161,11 +161,11 @@ class InProcessBroker:
             self.clock,
             perform=lambda effect: self.transactions.perform(effect),
         )
-        self.put_off = PutOff()
+        self.sequence_hold = SequenceHold()
         self.transactions = TransactionCoordinator(
             self.runtime,
             self.clock,
-            put_off=self.put_off,
+            sequence_hold=self.sequence_hold,
             find_partition=self.replicas.find,
             exists=lambda tp: self.metadata.image.partition(*tp) is not None,
         )
@@ -178,10 +178,10 @@ class InProcessBroker:
             logs=SimpleNamespace(),
             metadata=self.metadata,
             replicas=self.replicas,
-            groups=self.runtime,
+            coordinators=self.runtime,
             group_metadata=GroupMetadata(),
             transactions=self.transactions,
-            put_off=self.put_off,
+            sequence_hold=self.sequence_hold,
             fetch_sessions=FetchSessions(max_sessions=10, first_id=1),
             deleted_topics=DeletedTopics(),
             client_metrics=ClientMetrics(telemetry_max_bytes=1 << 20),
@@ -300,7 +300,7 @@ class InProcessBroker:
         self.context.api_version = version
         self.context.now_ms = self.clock.wall_ms()
         try:
-            answer = handler.admit(decoded, self.context)
+            answer = handler.handle(decoded, self.context)
             assert not isinstance(answer, Pending), f"{name} would have to wait"
         except KafkaError as error:
             answer = handler.refuse(decoded, error, self.context)
@@ -314,7 +314,7 @@ class InProcessBroker:
 
         async def main():
             try:
-                answer = handler.admit(request, self.context)
+                answer = handler.handle(request, self.context)
                 return await answer.wait() if isinstance(answer, Pending) else answer
             except KafkaError as error:
                 return handler.refuse(request, error, self.context)

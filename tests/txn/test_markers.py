@@ -4,10 +4,10 @@ import pytest
 
 from kafkalite.coordinator.slot import Parked
 from kafkalite.txn.events import EndTransaction
+from kafkalite.txn.marker_writer import Marker
 from kafkalite.txn.markers import RETRY_MS
 from kafkalite.txn.states import TransactionState
 from kafkalite.txn.transactions import V1, V2, ProducerIdentity
-from kafkalite.txn.writer import Marker
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.records import read_batch_header, read_end_marker

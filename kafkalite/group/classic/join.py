@@ -93,7 +93,7 @@ def join(step: Step, group: ClassicGroup, event: JoinGroup, ticket: Ticket) -> N
     request = event.request
     protocols = protocols_of(request.protocols)
     if not _has_room(group, request.member_id, step.settings.group_max_size):
-        _turn_away(step, group, request.member_id, ticket)
+        _refuse_full_group(step, group, request.member_id, ticket)
         return
     if not group.supports(request.protocol_type, protocols):
         raise KafkaError(
@@ -106,7 +106,7 @@ def join(step: Step, group: ClassicGroup, event: JoinGroup, ticket: Ticket) -> N
     elif request.group_instance_id is not None:
         _join_static(step, group, event, request.group_instance_id, protocols, ticket)
     elif event.api_version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
-        _hand_out_id(step, group, event, ticket)
+        _require_member_id(step, group, event, ticket)
     else:
         _add(step, group, event, event.new_member_id, protocols, ticket)
 
@@ -124,7 +124,7 @@ def _has_room(group: ClassicGroup, member_id: str, size_max: int) -> bool:
     return member_id in group.members or len(group.members) < size_max
 
 
-def _turn_away(step: Step, group: ClassicGroup, member_id: str, ticket: Ticket) -> None:
+def _refuse_full_group(step: Step, group: ClassicGroup, member_id: str, ticket: Ticket) -> None:
     """Tell a member that the group is full; nobody waits for it any more."""
     if member_id in group.members:
         group.remove(member_id)
@@ -136,7 +136,7 @@ def _turn_away(step: Step, group: ClassicGroup, member_id: str, ticket: Ticket) 
         rebalance_or_complete(step, group)
 
 
-def _hand_out_id(step: Step, group: ClassicGroup, event: JoinGroup, ticket: Ticket) -> None:
+def _require_member_id(step: Step, group: ClassicGroup, event: JoinGroup, ticket: Ticket) -> None:
     """Let a client come again with an id, so that a lost answer leaves no member behind."""
     member_id = event.new_member_id
     group.pending_joins[member_id] = event.connection_id
@@ -175,10 +175,10 @@ def _join_known(
     member = group.check_member(request.member_id, request.group_instance_id)
     # The leader of a stable group joins again when something but its metadata has changed: the
     # number of partitions, say. Followers, and everybody who lost the first answer, just get it.
-    is_settled = group.state is GroupState.COMPLETING_REBALANCE or (
+    may_repeat_answer = group.state is GroupState.COMPLETING_REBALANCE or (
         group.state is GroupState.STABLE and member.member_id != group.leader_id
     )
-    if is_settled and member.protocols == protocols:
+    if may_repeat_answer and member.protocols == protocols:
         step.reply(ticket, join_answer(group, member))
         return
     _update(step, group, member, event, protocols, ticket)

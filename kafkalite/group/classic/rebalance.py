@@ -27,7 +27,7 @@ def rebalance_or_complete(step: Step, group: ClassicGroup) -> None:
 def prepare_rebalance(step: Step, group: ClassicGroup) -> None:
     """Enter the join phase; an empty group gets time for more members to come (rule 131)."""
     if group.state is GroupState.COMPLETING_REBALANCE:
-        _call_off_sync(step, group)
+        _abort_pending_syncs(step, group)
     group.pending_syncs.clear()
     step.timers.cancel((TimerKind.SYNC, group.group_id, ""))
     is_initial = group.state is GroupState.EMPTY
@@ -156,7 +156,7 @@ def reset_session(step: Step, group: ClassicGroup, member: Member) -> None:
     step.schedule((TimerKind.SESSION, group.group_id, member.member_id), member.session_timeout_ms)
 
 
-def _call_off_sync(step: Step, group: ClassicGroup) -> None:
+def _abort_pending_syncs(step: Step, group: ClassicGroup) -> None:
     """Have those who wait for an assignment join again."""
     for member in group.members.values():
         member.assignment = b""

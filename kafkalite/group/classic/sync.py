@@ -46,10 +46,10 @@ def sync(step: Step, group: ClassicGroup, request: SyncGroupRequest, ticket: Tic
         step.reply(before, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     group.sync_tickets[member.member_id] = ticket
     if member.member_id == group.leader_id:
-        _hand_out(step, group, request)
+        _distribute_assignment(step, group, request)
 
 
-def _hand_out(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
+def _distribute_assignment(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
     """Store the leader's assignment and give everybody theirs; b"" for whom it left out."""
     assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}
     store(step, group, assignments=assignments)

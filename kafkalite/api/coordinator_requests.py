@@ -1,0 +1,132 @@
+"""What the handlers of coordinator APIs share: asking a shard, and waiting for its answer."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+from kafkalite.api.context import RequestContext
+from kafkalite.api.handler import Pending
+from kafkalite.coordinator.slot import Parked
+from kafkalite.types import CONSUMER_OFFSETS_TOPIC
+from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.primitives import STRING_SIZE_MAX
+
+TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+"""What the log says to a record that is larger than its topic allows."""
+
+SHORT_LENGTH_MAX = STRING_SIZE_MAX // 5
+"""Characters that fit whatever they are, of at most four bytes each, and what is added to them."""
+
+Key = TypeVar("Key")
+
+
+def check_group_id(group_id: str) -> None:
+    """Refuse an empty group id (rule 126), and one that cannot be stored.
+
+    Raises:
+        KafkaError: INVALID_GROUP_ID.
+    """
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+    if len(group_id) > SHORT_LENGTH_MAX:  # looked at here, for heartbeats are many
+        check_size("group id", group_id, ErrorCode.INVALID_GROUP_ID)
+
+
+def check_size(
+    what: str, text: str | None, code: ErrorCode = ErrorCode.INVALID_REQUEST, *, reserved: int = 0
+) -> None:
+    """Refuse text that no stored record can hold.
+
+    A request cannot hold it either, but for invalid UTF-8: each byte of that becomes U+FFFD, which
+    is three.
+
+    Args:
+        what: it is.
+        text: from a client.
+        code: of the refusal.
+        reserved: bytes that this broker adds to it.
+
+    Raises:
+        KafkaError: `code`.
+    """
+    size_max = STRING_SIZE_MAX - reserved
+    if text and len(text) > SHORT_LENGTH_MAX and len(text.encode()) > size_max:
+        raise KafkaError(code, f"the {what} is longer than {size_max} bytes of UTF-8")
+
+
+def handle_group_request(group_id: str, event: object, context: RequestContext) -> Any:
+    """Return a group coordinator's answer, or `Parked`.
+
+    Raises:
+        KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, or the shard's refusal.
+    """
+    return context.services.coordinators.handle(CONSUMER_OFFSETS_TOPIC, group_id, event)
+
+
+class Later:
+    """What `convert` makes of an answer that is not there yet."""
+
+    __slots__ = ("_convert", "_parked")
+
+    def __init__(self, parked: "Parked | Later", convert: Callable[[Any], Any]) -> None:
+        self._parked = parked
+        self._convert = convert
+
+    async def wait(self) -> Any:
+        """Return it."""
+        return self._convert(await self._parked.wait())
+
+
+def map_answer(answer: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return what `convert` makes of an answer, or `Later` if it is not there yet."""
+    return Later(answer, convert) if isinstance(answer, Parked | Later) else convert(answer)
+
+
+def to_pending(answer: Any) -> Any:
+    """Return an answer as a handler does."""
+    return Pending(answer.wait) if isinstance(answer, Parked | Later) else answer
+
+
+def gather(
+    keys: Iterable[Key],
+    ask: Callable[[Key], Any],
+    failed: Callable[[Key, KafkaError], Any],
+    convert: Callable[[list[Any]], Any],
+) -> Any:
+    """Ask for each key by itself, and make one response of the answers.
+
+    Args:
+        keys: what is asked for.
+        ask: returns an answer, `Parked` or `Later`, or raises KafkaError.
+        failed: returns the answer for a key whose question was refused.
+        convert: makes the response of the answers, which are in the order of the keys.
+    """
+    answers: list[tuple[Key, Any]] = []
+    for key in keys:
+        try:
+            answers.append((key, ask(key)))
+        except KafkaError as error:
+            answers.append((key, failed(key, error)))
+    if any(isinstance(answer, Parked | Later) for _, answer in answers):
+        return Pending(partial(_collect, answers, failed, convert))
+    return convert([answer for _, answer in answers])
+
+
+def client_code(error: KafkaError) -> ErrorCode:
+    """Return the code for a refusal where the API has none for records that are too large."""
+    return ErrorCode.UNKNOWN_SERVER_ERROR if error.code in TOO_LARGE else error.code
+
+
+async def _collect(
+    answers: list[tuple[Key, Any]],
+    failed: Callable[[Key, KafkaError], Any],
+    convert: Callable[[list[Any]], Any],
+) -> Any:
+    collected = []
+    for key, answer in answers:
+        try:
+            is_there = not isinstance(answer, Parked | Later)
+            collected.append(answer if is_there else await answer.wait())
+        except KafkaError as error:
+            collected.append(failed(key, error))
+    return convert(collected)

@@ -1,0 +1,34 @@
+"""ZooKeeper's client: the way from its threads to trio, what failed, and how it ends."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import trio
+from kazoo.exceptions import KazooException, RolledBackError, RuntimeInconsistency
+
+
+class KazooTrioBridge:
+    """The way from kazoo's threads to trio."""
+
+    def __init__(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+
+    def call(self, function: Callable[..., object], *arguments: object) -> None:
+        """Have a function that cannot raise called in trio; do nothing after trio's end."""
+        with contextlib.suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(function, *arguments)
+
+
+def stop(client: Any) -> None:
+    """End a client and free its sockets; without connection that takes a while."""
+    with contextlib.suppress(Exception):
+        client.stop()
+        client.close()
+
+
+def first_error(results: Sequence[object]) -> KazooException | None:
+    """Return why a transaction failed; None if it did not."""
+    errors = [result for result in results if isinstance(result, KazooException)]
+    causes = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
+    return (causes or errors or [None])[0]

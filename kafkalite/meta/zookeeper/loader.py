@@ -1,0 +1,109 @@
+"""All metadata of a cluster, read from ZooKeeper's nodes."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from kafkalite.meta.changes import (
+    TOPIC_RESOURCE,
+    AclsChanged,
+    Change,
+    ConfigsChanged,
+    FeaturesUpdated,
+    ProducerIdsAllocated,
+    TopicCreated,
+    TopicIdsRetired,
+)
+from kafkalite.meta.entities import ENTITIES
+from kafkalite.meta.zookeeper import znodes
+from kafkalite.security.acls import Pattern
+
+ReadFolder = Callable[[str], Awaitable[dict[str, bytes]]]
+"""Gives the data of all nodes in a folder, by their names."""
+ReadNodes = Callable[[Sequence[str]], Awaitable[Sequence[tuple[bytes, Any]]]]
+"""Gives data and status of nodes."""
+
+
+async def read_everything(read_folder: ReadFolder, read_nodes: ReadNodes) -> list[Change]:
+    """Return changes that make an image of what the nodes hold.
+
+    Raises:
+        NotKafka: a node holds what it should not.
+    """
+    changes: list[Change] = []
+    retired = await read_folder(znodes.RETIRED)
+    if retired:
+        changes.append(TopicIdsRetired(topic_ids=znodes.read_retired(retired)))
+    brokers = await read_folder(znodes.OWN_BROKERS)
+    changes += [
+        znodes.read_own_broker(f"{znodes.OWN_BROKERS}/{name}", data)
+        for name, data in sorted(brokers.items())
+    ]
+    changes += await _read_topics(read_folder, read_nodes)
+    for kind, folder in znodes.CONFIG_FOLDERS.items():
+        if kind != TOPIC_RESOURCE:
+            changes += await _read_configs(kind, folder, read_folder)
+    features = await read_folder(znodes.FEATURES)
+    levels = {
+        name: znodes.read_feature(f"{znodes.FEATURES}/{name}", data)
+        for name, data in sorted(features.items())
+    }
+    if levels:
+        changes.append(FeaturesUpdated(levels=levels))
+    for (pattern_type, resource_type), folder in znodes.ACL_FOLDERS.items():
+        rules = await read_folder(folder)
+        changes += [
+            AclsChanged(
+                pattern=Pattern(resource_type, pattern_type, name),
+                entries=znodes.read_acls(f"{folder}/{name}", data),
+            )
+            for name, data in sorted(rules.items())
+            if data
+        ]
+    ((data, _),) = await read_nodes([znodes.PRODUCER_IDS])
+    next_producer_id = znodes.read_next_producer_id(data)
+    if next_producer_id:
+        changes.append(ProducerIdsAllocated(broker_id=-1, next_producer_id=next_producer_id))
+    return changes
+
+
+async def _read_configs(kind: int, folder: str, read_folder: ReadFolder) -> list[Change]:
+    nodes = await read_folder(folder)
+    changes: list[Change] = []
+    for node, data in sorted(nodes.items()):
+        values = znodes.read_config(f"{folder}/{node}", data)
+        name = node if kind in ENTITIES else znodes.read_config_name(node)
+        # Apache Kafka leaves empty nodes where settings were.
+        if values:
+            changes.append(ConfigsChanged(resource_type=kind, resource_name=name, values=values))
+    return changes
+
+
+async def _read_topics(read_folder: ReadFolder, read_nodes: ReadNodes) -> list[Change]:
+    nodes = await read_folder(znodes.TOPICS)
+    topics = [znodes.read_topic(name, data) for name, data in sorted(nodes.items()) if data]
+    config_folder = znodes.CONFIG_FOLDERS[TOPIC_RESOURCE]
+    configs = await read_folder(config_folder)
+    paths = [
+        znodes.state_path(topic.name, index)
+        for topic in topics
+        for index in range(len(topic.partitions))
+    ]
+    states = iter(zip(paths, await read_nodes(paths), strict=True))
+    changes: list[Change] = []
+    for topic in topics:
+        partitions = []
+        for known in topic.partitions:
+            path, (data, stat) = next(states)
+            partitions.append(znodes.read_state(path, data, known, version=stat.version))
+        values = {}
+        if topic.name in configs:
+            values = znodes.read_config(f"{config_folder}/{topic.name}", configs[topic.name])
+        changes.append(
+            TopicCreated(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=tuple(partitions),
+                configs=values,
+            )
+        )
+    return changes
