@@ -28,26 +28,21 @@ LAYERS = [
 """What stands lower in this list may import what stands higher, never the other way round."""
 
 CORES = {
-    "wire", "group", "log/validate", "log/producer_state", "log/sequence_hold", "log/leader_epochs",
-    "log/transaction_index", "log/retention", "log/compaction", "coordinator/shard", "coordinator/records",
-    "meta/image",
-    "meta/changes", "meta/controller", "meta/events", "meta/names", "meta/alter_configs",
-    "meta/placement", "meta/election", "meta/adoption", "meta/brokers", "meta/partition_changes",
-    "meta/reassign", "meta/zookeeper/znodes", "meta/zookeeper/multi_operations", "meta/group_configs", "meta/features",
-    "api/fetch_session", "api/client_metrics",
-    "isr/state", "isr/leader", "isr/follower", "isr/pending_acks", "isr/partition_read", "isr/throttle",
-    "isr/offline",
-    "share/acknowledgement", "share/acquisition", "share/batches", "share/events",
-    "share/inflight", "share/partition", "share/records", "share/settings", "share/shard",
-    "security/names", "security/jaas", "security/scram", "security/exchanges", "meta/entities",
-    "faults/rules", "faults/answers", "faults/corruption", "faults/partitions",
-    "faults/specification",
-    "api/share_session",
-    "share/reset",
-    "http/access", "http/routing",
-    "security/acls", "security/digest_md5",
-    "meta/acls", "security/shorthand",
-    "txn/states", "txn/transactions", "txn/events", "txn/admin", "txn/records", "txn/shard",
+    "api/client_metrics", "api/fetch_session", "api/share_session", "coordinator/records",
+    "coordinator/shard", "faults/answers", "faults/corruption", "faults/partitions",
+    "faults/rules", "faults/specification", "group", "http/access", "http/routing",
+    "isr/follower", "isr/leader", "isr/offline", "isr/partition_read", "isr/pending_acks",
+    "isr/state", "isr/throttle", "log/compaction", "log/leader_epochs", "log/producer_state",
+    "log/retention", "log/sequence_hold", "log/transaction_index", "log/validate", "meta/acls",
+    "meta/adoption", "meta/alter_configs", "meta/brokers", "meta/changes", "meta/controller",
+    "meta/election", "meta/entities", "meta/events", "meta/features", "meta/group_configs",
+    "meta/image", "meta/names", "meta/partition_changes", "meta/placement", "meta/reassign",
+    "meta/zookeeper/multi_operations", "meta/zookeeper/znodes", "security/acls",
+    "security/digest_md5", "security/exchanges", "security/jaas", "security/names",
+    "security/scram", "security/shorthand", "share/acknowledgement", "share/acquisition",
+    "share/batches", "share/events", "share/inflight", "share/partition", "share/records",
+    "share/reset", "share/settings", "share/shard", "txn/admin", "txn/events", "txn/records",
+    "txn/shard", "txn/states", "txn/transactions", "wire",
 }  # fmt: skip
 """Modules and folders that decide and do nothing else."""
 
@@ -57,12 +52,7 @@ THREADED = {"log/disk", "meta/zookeeper/store", "testing/broker", "testing/proxy
 """The modules that may start threads; those of testing/ work while the test's thread blocks."""
 
 ONLY_IMPORTERS = {
-    "kazoo": {
-        "meta/zookeeper/kazoo_bridge",
-        "meta/zookeeper/topic_deletions",
-        "meta/zookeeper/store",
-        "meta/zookeeper_access",
-    },
+    "kazoo": {"meta/zookeeper"},
     "cramjam": {"wire/compression"},
     "zstandard": {"wire/compression"},
     "construct": {"wire"},

@@ -57,8 +57,8 @@ class DelayedOperation(Pending):
     complete or `close`d.
 
     Attributes:
-        allows_pipelining: requests for the same API behind it on its connection may be admitted before
-            it is complete. They are answered after it all the same.
+        allows_pipelining: requests for the same API behind it on its connection may be handled
+            before it is complete. They are answered after it all the same.
         deadline_s: trio's time at which it is answered with what there is.
         on_change: called, perhaps more than once and in the midst of what others do, when
             `complete` may have a response, or `deadline_s` came nearer.
@@ -155,8 +155,10 @@ class Handler:
     a field for it.
 
     Attributes:
-        forward_to_controller: only the controller answers; other brokers hand the request on to it (KIP-590).
-        is_local_request: tells of a `forward_to_controller` request that it is for the broker that was asked.
+        forward_to_controller: only the controller answers; other brokers hand the request on to
+            it (KIP-590).
+        is_local_request: tells of a request that is forwarded otherwise that it is for the broker
+            that was asked.
         inter_broker_only: only brokers ask this, and only on the listener that is theirs.
         parts: smaller requests that a very large one may be taken for, one after another, with
             turns for others in between (decision 0062).

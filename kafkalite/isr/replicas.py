@@ -79,7 +79,7 @@ class ReplicaManager:
         """As they were written last."""
         self._proposing: dict[tuple[str, int], Partition | OfflineReplica | RecoveringLeader] = {}
         self._following_listeners: list[Listener] = []
-        self._proposal_listeners: list[Listener] = []
+        self._isr_change_listeners: list[Listener] = []
         self._following_moved = False
         self.throttle = LeaderThrottle(
             config.int("leader.replication.throttled.rate"),
@@ -260,9 +260,9 @@ class ReplicaManager:
     # --- The ISR ---------------------------------------------------------------------------------
 
     def subscribe_isr_changes(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` when `take_isr_changes` has something; returns a function that ends it."""
-        self._proposal_listeners.append(listener)
-        return lambda: self._proposal_listeners.remove(listener)
+        """Call `listener` when `take_isr_changes` has some; returns a function that ends it."""
+        self._isr_change_listeners.append(listener)
+        return lambda: self._isr_change_listeners.remove(listener)
 
     def take_isr_changes(
         self, held: Container[TopicPartition] = ()
@@ -342,7 +342,7 @@ class ReplicaManager:
     def _on_isr_change(self, partition: Partition | OfflineReplica | RecoveringLeader) -> None:
         if partition.topic_partition not in self._proposing:
             self._proposing[partition.topic_partition] = partition
-            for listener in list(self._proposal_listeners):
+            for listener in list(self._isr_change_listeners):
                 listener()
 
     def _on_failed(self, log: "LogFiles") -> None:

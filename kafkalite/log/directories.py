@@ -87,7 +87,8 @@ class LogDirectory:
 
     Attributes:
         path: absolute.
-        had_clean_stop: the last broker here stopped in order; known after `consume_clean_shutdown_marker`.
+        had_clean_stop: the last broker here stopped in order; known after
+            `consume_clean_shutdown_marker`.
     """
 
     def __init__(self, disk: "Disk", path: str) -> None:
@@ -201,7 +202,8 @@ class LogDirectory:
         """Return whether the machine may have lost power since a broker ran here last.
 
         Its boot id tells that from the end of the process alone, of which nothing is lost that was
-        written. To be asked after `consume_clean_shutdown_marker`; the next start compares with this one.
+        written. To be asked after `consume_clean_shutdown_marker`; the next start compares with
+        this one.
 
         Raises:
             OSError: the disk fails.

@@ -529,10 +529,7 @@ class LogManager:
             for log in logs
             if log.log_start_offset > log.segments.first.base_offset
         }
-        for (
-            tp,
-            home,
-        ) in self._directory_of.items():  # what is known of others is kept for better days
+        for tp, home in self._directory_of.items():  # others are kept for better days
             if home is directory and tp not in points:
                 points[tp] = directory.recovery_points().get(tp, 0)
                 if tp in directory.log_starts():

@@ -361,10 +361,7 @@ class MetadataRunner:
         )
 
     def strays(self, found: Iterable[FoundLog]) -> list[TopicPartition]:
-        """Return the logs to be set aside: nothing is known of their topics, not even their end.
-
-        After `adopt` a lone broker has only those whose topic id contradicts others.
-        """
+        """Return logs of unknown topics; after `adopt` those whose topic id contradicts others."""
         return [
             log.topic_partition
             for log in found

@@ -1,4 +1,4 @@
-"""Clients of other brokers: a connection for each broker and channel, and the way to the controller.
+"""Clients of other brokers: a connection for each broker and channel; the controller's client.
 
 Requests on a connection go out one after another: who needs many answers at once asks for many
 things in one request, as the protocol between brokers does. Nothing here tries again but the

@@ -5,7 +5,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
-from kazoo.exceptions import KazooException, RolledBackError, RuntimeInconsistency
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    OperationTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+
+NOT_REACHED = (
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooTimeoutError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
+"""ZooKeeper could not be asked, or its answer was lost."""
 
 
 class KazooTrioBridge:

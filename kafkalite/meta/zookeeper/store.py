@@ -1,7 +1,7 @@
 """Metadata of a cluster in ZooKeeper.
 
-Only this module, `zookeeper_access`, `bridge` and `deletions` know kazoo. Its threads hand
-everything over through `KazooTrioBridge.call`, which cannot raise: an exception there would end the run.
+Only this package knows kazoo, whose threads hand everything over through `KazooTrioBridge.call`.
+That cannot raise: an exception there would end the run.
 
 A commit is one transaction: it checks that nobody became controller since (rule 188), makes the
 node /changes/<version>, which must not be there, and writes the nodes that Apache Kafka 3.9 has.
@@ -18,14 +18,9 @@ import trio
 from kazoo.client import KazooState
 from kazoo.exceptions import (
     BadVersionError,
-    ConnectionClosedError,
-    ConnectionLoss,
     NodeExistsError,
     NoNodeError,
-    OperationTimeoutError,
-    SessionExpiredError,
 )
-from kazoo.handlers.threading import KazooTimeoutError
 
 from kafkalite.meta.changes import Change, TopicDeleted
 from kafkalite.meta.image import BrokerImage, Image
@@ -46,7 +41,13 @@ from kafkalite.meta.store import (
     StoreEvent,
 )
 from kafkalite.meta.zookeeper import znodes
-from kafkalite.meta.zookeeper.kazoo_bridge import KazooTrioBridge, first_error, stop
+from kafkalite.meta.zookeeper.access import (
+    RECONNECT_DELAY_S,
+    REFUSALS,
+    ZookeeperAccess,
+    why_refused,
+)
+from kafkalite.meta.zookeeper.kazoo_bridge import NOT_REACHED, KazooTrioBridge, first_error, stop
 from kafkalite.meta.zookeeper.loader import read_everything
 from kafkalite.meta.zookeeper.multi_operations import (
     Create,
@@ -56,12 +57,6 @@ from kafkalite.meta.zookeeper.multi_operations import (
     split_commit,
 )
 from kafkalite.meta.zookeeper.topic_deletions import Deletions
-from kafkalite.meta.zookeeper_access import (
-    RECONNECT_DELAY_S,
-    REFUSALS,
-    ZookeeperAccess,
-    why_refused,
-)
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -84,13 +79,6 @@ LONGER_SESSION_S: Final = 5.0
 """ZooKeeper grants no session under twice its tickTime (2 s by default), whatever is asked for."""
 
 RETRY_S: Final = 0.1
-_NOT_REACHED = (
-    ConnectionClosedError,
-    ConnectionLoss,
-    KazooTimeoutError,
-    OperationTimeoutError,
-    SessionExpiredError,
-)
 _CONTRADICTIONS = (BadVersionError, NodeExistsError, NoNodeError)
 
 CONTROLLER, CHANGES, BROKERS = "controller", "changes", "brokers"
@@ -580,7 +568,7 @@ class ZookeeperStore:
             raise self._not_reached("no answer in time")
         try:
             return [request.get_nowait() for request in pending]
-        except _NOT_REACHED as error:
+        except NOT_REACHED as error:
             raise self._not_reached(type(error).__name__) from error
         except REFUSALS as error:
             why = why_refused(error)

@@ -7,8 +7,8 @@ from kafkalite.clock import SystemClock
 from kafkalite.config import load_config
 from kafkalite.meta.image import Image
 from kafkalite.meta.store import MetadataStoreError, SessionLost
+from kafkalite.meta.zookeeper.access import ZookeeperAccess
 from kafkalite.meta.zookeeper.store import ZookeeperStore
-from kafkalite.meta.zookeeper_access import ZookeeperAccess
 from kafkalite.settings.config_def import SettingError
 from kafkalite.testing.security import Certificates
 from kafkalite.testing.zookeeper import ZooKeeper
