@@ -1,4 +1,4 @@
-"""The snippets of README.md in other languages than Python, each run as it stands there."""
+"""The snippets of README.md and docs in other languages than Python, run as they stand there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compat_tests.clients import node_client
 from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program, run_build
 from kafkalite.testing import Broker
-from tests.readme import snippets
+from tests.documentation import snippets
 
 REPOSITORY = Path(__file__).parent.parent
 
