@@ -18,10 +18,10 @@ import click  # noqa: E402 - this file is a program, too
 
 from kafkalite.api import HANDLERS  # noqa: E402
 from kafkalite.cli.main import COMMANDS  # noqa: E402
-from kafkalite.settings import tables  # noqa: E402
+from kafkalite.settings import registry as tables  # noqa: E402
+from kafkalite.settings.config_def import Setting, Update, format_value  # noqa: E402
 from kafkalite.settings.documentation import documentation  # noqa: E402
-from kafkalite.settings.kinds import Setting, Update, format_value  # noqa: E402
-from kafkalite.settings.own import PROFILES  # noqa: E402
+from kafkalite.settings.kafkalite import PROFILES  # noqa: E402
 
 DOCS = ROOT / "docs"
 PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
@@ -97,8 +97,8 @@ def _apis() -> Iterator[str]:
         first, last = api.advertise_from, api.versions[1]
         versions = f"{first}" if first == last else f"{first} to {last}"
         notes = [
-            *(["answered by the controller"] if handler.forwarded else []),
-            *(["between brokers only"] if handler.between_brokers else []),
+            *(["answered by the controller"] if handler.forward_to_controller else []),
+            *(["between brokers only"] if handler.inter_broker_only else []),
         ]
         yield f"| {int(api.key)} | {name} | {versions} | {', '.join(notes)} |\n"
 
