@@ -271,7 +271,7 @@ def _note_progress(plan: FetchPlan, reader: FetchReader, context: RequestContext
 
     Not so where its history is another one, or the offset unknown: the read tells it that.
     """
-    now_ms = context.services.clock.monotonic_ms()
+    now_ms = context.services.clock.real_monotonic_ms()
     for cached in plan.partitions:
         cached.refusal = None
         try:

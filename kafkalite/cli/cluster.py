@@ -283,6 +283,7 @@ def _made(
         host=layout.host,
         ports=dict(enumerate(layout.ports, start=1)),
         durable=True,
+        control=False,
     )
     if made.zookeeper is not None:
         made.zookeeper.port = layout.zookeeper_port

@@ -1,22 +1,15 @@
 """`kafkalite faults` and `kafkalite clock`: make a running broker fail, and move its time."""
 
-import contextlib
 import json
 import re
-import urllib.error
-import urllib.request
 from typing import Any, Final
 
 import click
 
 from kafkalite.cli.output import examples
-from kafkalite.client.errors import ClientError
+from kafkalite.faults.remote import call
 
-PREFIX: Final = "/api/v1/control"
 DEFAULT_URL: Final = "http://127.0.0.1:9080"
-TIMEOUT_S: Final = 610.0
-"""A little more than the longest that a broker lets anybody wait."""
-
 _UNIT_S: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 http_option = click.option(
@@ -29,39 +22,16 @@ http_option = click.option(
     help="The broker's HTTP address, as its ready line names it.",
 )
 
-
-def call(url: str, method: str, path: str, body: Any = None) -> Any:
-    """Return what a broker's control API answers.
-
-    Raises:
-        ClientError: it cannot be reached, or refuses.
-    """
-    base, _, query = url.rstrip("/").partition("?")
-    headers = {"Accept": "application/json", "Content-Type": "application/json"}
-    if query.startswith("token="):
-        headers["Authorization"] = f"Bearer {query.removeprefix('token=')}"
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        base.rstrip("/") + PREFIX + path, data=data, method=method, headers=headers
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        text = error.read(10_000).decode("utf-8", "replace").strip()
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            text = json.loads(text)["error"]["message"]
-        if error.code == 404 and not path.startswith("/faults/"):
-            text = "this broker takes no orders (kafkalite.control), or is none of kafkalite's"
-        raise ClientError(f"{base}: {text}") from None
-    except (OSError, ValueError) as error:
-        raise ClientError(f"{base}: {getattr(error, 'reason', error)}; --http names it") from None
+broker_option = click.option(
+    "--broker", metavar="ID|all", help="Of a cluster: which of kafkalite.control.peers is meant."
+)
 
 
 @click.group(
     epilog=examples(
         "kafkalite faults add api=Produce topic=orders error=NOT_ENOUGH_REPLICAS times=3",
         "kafkalite faults add api=EndTxn lose_reply=true once=true",
+        "kafkalite faults add api=Fetch delay_s=2 broker=all",
         "kafkalite faults list",
     )
 )
@@ -134,58 +104,65 @@ def clock() -> None:
 
 
 @clock.command("show")
+@broker_option
 @http_option
-def show_clock(url: str) -> None:
+def show_clock(url: str, broker: str | None) -> None:
     """Print what time it is for the broker."""
-    _show(call(url, "GET", "/clock"))
+    _show(call(url, "GET", f"/clock{_query(broker)}"))
 
 
 @clock.command("advance")
 @click.argument("duration", metavar="DURATION")
+@broker_option
 @http_option
-def advance_clock(duration: str, url: str) -> None:
+def advance_clock(duration: str, url: str, broker: str | None) -> None:
     """Let time pass (90s, 5m, 3h, 7d), and return when what was due is done."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|[smhd])", duration)
     if found is None:
         raise click.UsageError(f"{duration!r} is no duration such as 90s, 5m, 3h or 7d")
-    _show(call(url, "POST", "/clock", {"advance_s": float(found[1]) * _UNIT_S[found[2]]}))
+    _order(url, {"advance_s": float(found[1]) * _UNIT_S[found[2]]}, broker)
 
 
 @clock.command("freeze")
+@broker_option
 @http_option
-def freeze_clock(url: str) -> None:
+def freeze_clock(url: str, broker: str | None) -> None:
     """Stand still: nothing expires or times out; requests are served."""
-    _show(call(url, "POST", "/clock", {"freeze": True}))
+    _order(url, {"freeze": True}, broker)
 
 
 @clock.command("resume")
+@broker_option
 @http_option
-def resume_clock(url: str) -> None:
+def resume_clock(url: str, broker: str | None) -> None:
     """Go on after `freeze`."""
-    _show(call(url, "POST", "/clock", {"resume": True}))
+    _order(url, {"resume": True}, broker)
 
 
 @clock.command("set")
 @click.argument("moment", metavar="TIME")
+@broker_option
 @http_option
-def set_clock(moment: str, url: str) -> None:
+def set_clock(moment: str, url: str, broker: str | None) -> None:
     """Set the wall clock, for timestamps and retention; no deadline moves."""
-    _show(call(url, "POST", "/clock", {"set": moment}))
+    _order(url, {"set": moment}, broker)
 
 
 @clock.command("rate")
 @click.argument("rate", type=click.FloatRange(min=0))
+@broker_option
 @http_option
-def set_rate(rate: float, url: str) -> None:
+def set_rate(rate: float, url: str, broker: str | None) -> None:
     """Let so many seconds pass in each second."""
-    _show(call(url, "POST", "/clock", {"rate": rate}))
+    _order(url, {"rate": rate}, broker)
 
 
 @clock.command("reset")
+@broker_option
 @http_option
-def reset_clock(url: str) -> None:
+def reset_clock(url: str, broker: str | None) -> None:
     """Show the machine's time again."""
-    _show(call(url, "POST", "/clock", {"reset": True}))
+    _order(url, {"reset": True}, broker)
 
 
 def _value(text: str) -> Any:
@@ -200,8 +177,22 @@ def _line(rule: dict[str, Any]) -> str:
     return f"{rule['id']}  {rule['rule']}  hits={rule['hits']} matched={rule['matched']}"
 
 
+def _query(broker: str | None) -> str:
+    return "" if broker is None else f"?broker={broker}"
+
+
+def _order(url: str, said: dict[str, Any], broker: str | None) -> None:
+    _show(call(url, "POST", "/clock", said if broker is None else {**said, "broker": broker}))
+
+
 def _show(found: dict[str, Any]) -> None:
     from datetime import UTC, datetime
+
+    for number, clock in found.get("brokers", {}).items():
+        click.echo(f"broker {number}: ", nl=False)
+        _show(clock)
+    if "brokers" in found:
+        return
 
     moment = datetime.fromtimestamp(found["now_ms"] / 1_000, UTC)
     state = "frozen" if found["frozen"] else f"rate {found['rate']:g}"

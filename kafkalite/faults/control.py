@@ -1,13 +1,14 @@
 """Faults, the clock and a fresh start over HTTP, for tests in any language: /api/v1/control/.
 
-Not there where `kafkalite.control` is off, as in profile `kafka`.
+Not there where `kafkalite.control` is off, as in profile `kafka`. An order that names a `broker`,
+by its id or as `all`, is handed on to the brokers of `kafkalite.control.peers`.
 """
 
 import json
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
@@ -15,8 +16,9 @@ from kafkalite.clock import AdjustableClock, within_real_time
 from kafkalite.faults.disk import DiskFault, FaultyDisk
 from kafkalite.faults.injector import Injector
 from kafkalite.faults.parts import Control
+from kafkalite.faults.remote import ALL, ClusterControl, ControlError
 from kafkalite.faults.rules import Rule
-from kafkalite.faults.specification import FaultRuleError, parse
+from kafkalite.faults.specification import FaultRuleError, chaos, parse
 from kafkalite.http.routing import HttpError, HttpRequest, HttpResponse, Route, json_response
 from kafkalite.meta.events import DeleteTopic
 from kafkalite.wire.errors import KafkaError
@@ -29,6 +31,10 @@ WAIT_MAX_S: Final = 600.0
 DEFAULT_WAIT_S: Final = 10.0
 PYTHON_ONLY: Final = ("where", "transform")
 DISK_ERRORS: Final = {"ENOSPC": 28, "EIO": 5}
+THREADS_MAX: Final = 16
+"""Orders that are handed on at the same time."""
+
+Result = TypeVar("Result")
 
 
 class ControlApi:
@@ -42,6 +48,9 @@ class ControlApi:
     def __init__(self, control: Control, metadata: "MetadataRunner") -> None:
         self._control = control
         self._metadata = metadata
+        self._peers = ClusterControl(lambda: control.peers)
+        self._limiter = trio.CapacityLimiter(THREADS_MAX)
+        self._disk_count = 0
 
     @property
     def _injector(self) -> Injector:
@@ -65,6 +74,8 @@ class ControlApi:
             _route("GET", "/faults", self._list, "The fault rules there are"),
             _route("POST", "/faults", self._add, "Add a fault rule"),
             _route("DELETE", "/faults", self._clear, "Remove all fault rules"),
+            _route("POST", "/chaos", self._add_chaos, "Add a mild schedule of random faults"),
+            _route("PATCH", "/faults/{id}", self._retrigger, "Say anew when a rule fires"),
             _route("GET", "/faults/{id}", self._show, "A fault rule, at once or when it has fired"),
             _route("DELETE", "/faults/{id}", self._remove, "Remove a fault rule"),
             _route("POST", "/disk-faults", self._add_disk, "Let the disk fail"),
@@ -88,7 +99,9 @@ class ControlApi:
     # --- Faults ----------------------------------------------------------------------------------
 
     async def _list(self, request: HttpRequest) -> Any:
-        del request
+        brokers = self._brokers(request.query.get("broker"))
+        if brokers is not None:
+            return await self._hand_on(lambda: self._each(brokers, "GET", "/faults"))
         await trio.lowlevel.checkpoint()
         return {
             "faults": [rule_json(rule) for rule in self._injector.rules],
@@ -97,17 +110,41 @@ class ControlApi:
 
     async def _add(self, request: HttpRequest) -> Any:
         said = request.json()
-        await trio.lowlevel.checkpoint()
+        brokers = self._brokers(said.pop("broker", None))
         for name in PYTHON_ONLY:
             if name in said:
                 raise HttpError(422, f"{name} is a function, and only Python has it")
-        try:
-            return rule_json(self._injector.add(parse(said)))
-        except ValueError as error:
-            raise HttpError(422, str(error)) from None
+        specification = _fitting(lambda: parse(said))
+        if brokers is not None:
+            return await self._hand_on(lambda: self._peers.add(said, brokers))
+        await trio.lowlevel.checkpoint()
+        return rule_json(_fitting(lambda: self._injector.add(specification)))
+
+    async def _add_chaos(self, request: HttpRequest) -> Any:
+        said = request.json()
+        brokers = self._brokers(said.pop("broker", None))
+        specifications = _fitting(lambda: chaos(said))
+        if brokers is not None:
+            return await self._hand_on(lambda: self._each(brokers, "POST", "/chaos", said))
+        await trio.lowlevel.checkpoint()
+        added = _fitting(lambda: [self._injector.add(each) for each in specifications])
+        return {"faults": [rule_json(rule) for rule in added]}
+
+    async def _retrigger(self, request: HttpRequest) -> Any:
+        """Take the whole rule as it is to be: its matches and actions stay what they are."""
+        said, rule_id = request.json(), request.parameters["id"]
+        specification = _fitting(lambda: parse(said))
+        if "." in rule_id:
+            return await self._hand_on(lambda: self._peers.change_trigger(rule_id, said))
+        await trio.lowlevel.checkpoint()
+        rule = self._rule(request)
+        self._injector.change_trigger(rule, specification)
+        return rule_json(rule)
 
     async def _clear(self, request: HttpRequest) -> Any:
-        del request
+        brokers = self._brokers(request.query.get("broker"))
+        if brokers is not None:
+            return await self._hand_on(lambda: self._each(brokers, "DELETE", "/faults"))
         await trio.lowlevel.checkpoint()
         removed = [rule_json(rule) for rule in self._injector.clear()]
         disk_faults = [_disk_json(fault) for fault in self._disk_faults]
@@ -117,9 +154,12 @@ class ControlApi:
 
     async def _show(self, request: HttpRequest) -> Any:
         """Tell of a rule, at once or as soon as it has fired `wait_hits` times."""
-        rule = self._rule(request)
         hits = request.number("wait_hits", 0)
         timeout_s = _seconds(request, "timeout_s", DEFAULT_WAIT_S)
+        rule_id = request.parameters["id"]
+        if "." in rule_id:
+            return await self._hand_on(lambda: self._peers.wait(rule_id, hits, timeout_s))
+        rule = self._rule(request)
         if rule.hits < hits:
             await within_real_time(timeout_s, partial(self._injector.wait_hits, rule, hits))
         else:
@@ -133,6 +173,9 @@ class ControlApi:
         return rule_json(rule)
 
     async def _remove(self, request: HttpRequest) -> Any:
+        rule_id = request.parameters["id"]
+        if "." in rule_id:
+            return await self._hand_on(lambda: self._peers.remove(rule_id))
         await trio.lowlevel.checkpoint()
         rule = self._rule(request)
         self._injector.remove(rule.rule_id)
@@ -140,29 +183,49 @@ class ControlApi:
 
     async def _add_disk(self, request: HttpRequest) -> Any:
         said = request.json()
+        brokers = self._brokers(said.pop("broker", None))
+        if brokers is not None:
+            return await self._hand_on(lambda: self._each(brokers, "POST", "/disk-faults", said))
         await trio.lowlevel.checkpoint()
         if self._disk is None:
             raise HttpError(409, "this broker's files cannot be made to fail")
-        known = {"op", "topic", "partition", "error", "delay_s", "times"}
-        unknown = sorted(set(said) - known)
-        if unknown:
-            raise HttpError(422, f"a disk fault has no {unknown[0]!r}; it has {sorted(known)}")
-        error = said.get("error")
-        if error is not None and error not in DISK_ERRORS:
-            raise HttpError(422, f"error is one of {', '.join(DISK_ERRORS)}, not {error!r}")
-        try:
-            fault = DiskFault(
-                operation=said.get("op", "write"),
-                topic=said.get("topic"),
-                partition=said.get("partition"),
-                errno=DISK_ERRORS.get(str(error), 0),
-                delay_s=float(said.get("delay_s", 0)),
-                times=said.get("times"),
-            )
-        except (TypeError, ValueError) as wrong:
-            raise HttpError(422, str(wrong)) from None
+        fault = _fitting(lambda: disk_fault(said))
+        self._disk_count += 1
+        fault.fault_id = f"d{self._disk_count}"
         self._disk.faults = (*self._disk.faults, fault)
         return _disk_json(fault)
+
+    # --- Other brokers ---------------------------------------------------------------------------
+
+    def _brokers(self, said: object) -> list[int] | None:
+        """Return the brokers that an order is for; None if only this one.
+
+        Raises:
+            HttpError: 422, it names no broker that is known.
+        """
+        if said is None:
+            return None
+        peers = self._control.peers
+        if not peers:
+            raise HttpError(422, "kafkalite.control.peers names no broker that could be asked")
+        if said == ALL:
+            return sorted(peers)
+        text = str(said)
+        if isinstance(said, bool) or not text.isdigit() or int(text) not in peers:
+            known = ", ".join(map(str, sorted(peers)))
+            raise HttpError(422, f"broker is {ALL!r} or one of {known}, not {said!r}")
+        return [int(text)]
+
+    def _each(self, brokers: list[int], method: str, path: str, body: Any = None) -> Any:
+        found = self._peers.each(brokers, method, path, body)
+        return {"brokers": {str(number): answer for number, answer in found.items()}}
+
+    async def _hand_on(self, ask: Callable[[], Any]) -> Any:
+        """Return what others answer, who are asked by a thread."""
+        try:
+            return await trio.to_thread.run_sync(ask, limiter=self._limiter, abandon_on_cancel=True)
+        except ControlError as error:
+            raise HttpError(error.status or 502, str(error)) from None
 
     def _rule(self, request: HttpRequest) -> Rule:
         rule = self._injector.rules.get(request.parameters["id"])
@@ -177,13 +240,18 @@ class ControlApi:
     # --- Clock -----------------------------------------------------------------------------------
 
     async def _show_clock(self, request: HttpRequest) -> Any:
-        del request
+        brokers = self._brokers(request.query.get("broker"))
+        if brokers is not None:
+            return await self._hand_on(lambda: self._each(brokers, "GET", "/clock"))
         await trio.lowlevel.checkpoint()
         return clock_json(self._clock)
 
     async def _change_clock(self, request: HttpRequest) -> Any:
         """Do one of: advance_s, freeze, resume, set (ISO 8601), set_ms, rate, reset."""
         said = request.json()
+        brokers = self._brokers(said.pop("broker", None))
+        if brokers is not None:
+            return await self._hand_on(lambda: self._each(brokers, "POST", "/clock", said))
         if len(said) != 1:
             raise HttpError(422, f"one of {', '.join(_CLOCK_CHANGES)}, advance_s is to be given")
         ((name, value),) = said.items()
@@ -198,6 +266,29 @@ class ControlApi:
         except ValueError as error:
             raise HttpError(422, str(error)) from None
         return clock_json(self._clock)
+
+
+def disk_fault(said: dict[str, Any]) -> DiskFault:
+    """Return the fault of a disk that names and values describe.
+
+    Raises:
+        FaultRuleError, ValueError: they do not fit.
+    """
+    known = {"op", "topic", "partition", "error", "delay_s", "times"}
+    unknown = sorted(set(said) - known)
+    if unknown:
+        raise FaultRuleError(f"a disk fault has no {unknown[0]!r}; it has {sorted(known)}")
+    error = said.get("error")
+    if error is not None and error not in DISK_ERRORS:
+        raise FaultRuleError(f"error is one of {', '.join(DISK_ERRORS)}, not {error!r}")
+    return DiskFault(
+        operation=said.get("op", "write"),
+        topic=said.get("topic"),
+        partition=said.get("partition"),
+        errno=DISK_ERRORS.get(str(error), 0),
+        delay_s=float(said.get("delay_s", 0)),
+        times=said.get("times"),
+    )
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:
@@ -236,6 +327,18 @@ def load_rules(text: str, injector: Injector) -> list[Rule]:
     return [injector.add(specification) for specification in [parse(each) for each in said]]
 
 
+def _fitting(make: Callable[[], Result]) -> Result:
+    """Return what `make` makes of an order.
+
+    Raises:
+        HttpError: 422, it does not fit.
+    """
+    try:
+        return make()
+    except (TypeError, ValueError) as error:
+        raise HttpError(422, str(error)) from None
+
+
 def _set(clock: AdjustableClock, value: object) -> None:
     try:
         at = datetime.fromisoformat(str(value))
@@ -264,6 +367,7 @@ _CLOCK_CHANGES: Final[dict[str, Callable[[AdjustableClock, Any], None]]] = {
 
 def _disk_json(fault: DiskFault) -> dict[str, Any]:
     return {
+        "id": fault.fault_id,
         "op": fault.operation,
         "topic": fault.topic,
         "partition": fault.partition,

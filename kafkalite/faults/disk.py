@@ -28,6 +28,7 @@ class DiskFault:
         delay_s: how long the operation takes, in the thread that asks: the loop's for writes.
         times: it happens so often; None for ever.
         hits: how often it has.
+        fault_id: its name over HTTP ("d1").
     """
 
     operation: str
@@ -37,6 +38,7 @@ class DiskFault:
     delay_s: float = 0.0
     times: int | None = None
     hits: int = 0
+    fault_id: str = ""
 
     def __post_init__(self) -> None:
         if self.operation not in OPERATIONS:

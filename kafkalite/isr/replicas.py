@@ -295,7 +295,7 @@ class ReplicaManager:
 
     def _end_recoveries(self) -> None:
         """Lead what others have no more of than this broker."""
-        decided = self.recoveries.take_decided(self._clock.monotonic_ms())
+        decided = self.recoveries.take_decided(self._clock.real_monotonic_ms())
         for name, index in decided:
             if self._image is not None and name in self._image.topics:
                 self._apply(self._image.topics[name], (index,))
@@ -316,7 +316,7 @@ class ReplicaManager:
             self.on_taken_up(sorted(taken_up))
 
     def _look_at_followers(self) -> None:
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._clock.real_monotonic_ms()
         for partition in list(self._partitions.values()):
             partition.tick(now_ms)
 
@@ -486,7 +486,7 @@ class ReplicaManager:
     def _give_role(self, partition: Partition, topic: "TopicImage", index: int) -> None:
         state = topic.partitions[index]
         before = (partition.leader_id, partition.leader_epoch)
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._clock.real_monotonic_ms()
         if self.recoveries.holds(partition, state, now_ms):
             partition.become_follower(replace(state, leader=NO_LEADER))
         elif state.leader == self._broker_id:

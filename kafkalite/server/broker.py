@@ -17,7 +17,7 @@ import trio
 from kafkalite.api import HANDLERS
 from kafkalite.api.context import Services
 from kafkalite.clock import Clock, SystemClock
-from kafkalite.faults.parts import Control
+from kafkalite.faults.parts import Control, parse_peers
 from kafkalite.http.port import HttpPort, parse_http_address
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.checkpoint import format_uuid
@@ -128,6 +128,7 @@ class Broker:
             self._clock,
             self._disk,
             is_allowed=config.bool("kafkalite.control"),
+            peers=parse_peers(config.list("kafkalite.control.peers")),
         )
         self._image = Image()
         self._patterns = PatternResolver(self._clock)

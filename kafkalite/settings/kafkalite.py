@@ -10,6 +10,7 @@ OWN_SETTINGS: tuple[Setting, ...] = (
     Setting("kafkalite.auto.create.topics.wait", BOOLEAN, True, update=Update.CLUSTER_WIDE),
     Setting("kafkalite.cluster.id", STRING, None),
     Setting("kafkalite.control", BOOLEAN, False),
+    Setting("kafkalite.control.peers", ConfigType.LIST, None),
     Setting("kafkalite.group.evict.on.disconnect", BOOLEAN, False),
     Setting("kafkalite.http.allowed.hosts", ConfigType.LIST, None),
     Setting("kafkalite.http.listener", STRING, ""),

@@ -28,6 +28,7 @@ class BrokerProcess:
         host: address to listen on, for clients; other brokers come in by loopback.
         port: for clients.
         peer_port: for other brokers.
+        http_port: for HTTP, on loopback; None for none.
         settings: by Kafka's names; listeners and the like are added to them.
     """
 
@@ -39,12 +40,14 @@ class BrokerProcess:
         host: str,
         port: int,
         peer_port: int,
+        http_port: int | None = None,
         settings: Mapping[str, str],
     ) -> None:
         self.broker_id = broker_id
         self.host = host
         self.port = port
         self.peer_port = peer_port
+        self.http_port = http_port
         self.peer_host = "127.0.0.1"
         self.advertised_peer_port = peer_port
         """The port that other brokers are told: that of a proxy, where there is one."""
@@ -65,6 +68,11 @@ class BrokerProcess:
         """`HOST:PORT` of this broker, for clients on this machine."""
         host = "127.0.0.1" if self.host in ("", "0.0.0.0", "::") else self.host
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def http_url(self) -> str | None:
+        """Where its HTTP port is, None if it has none."""
+        return None if self.http_port is None else f"http://127.0.0.1:{self.http_port}"
 
     @property
     def data_dir(self) -> Path:
@@ -166,7 +174,16 @@ class BrokerProcess:
 
     def _all_settings(self) -> dict[str, str]:
         host = f"[{self.host}]" if ":" in self.host else self.host
+        http = (
+            {}
+            if self.http_port is None
+            else {
+                "kafkalite.http.listener": f"127.0.0.1:{self.http_port}",
+                "kafkalite.control": "true",
+            }
+        )
         return {
+            **http,
             "node.id": str(self.broker_id),
             "listeners": f"{CLIENT_LISTENER}://{host}:{self.port},"
             f"{BROKER_LISTENER}://{self.peer_host}:{self.peer_port}",

@@ -20,6 +20,7 @@ from kafkalite.client.cluster import Client
 from kafkalite.client.errors import ClientError
 from kafkalite.client.leadership import elect_leader, reassign
 from kafkalite.testing.broker_process import START_TIMEOUT_S, BrokerProcess
+from kafkalite.testing.cluster_control import cluster_control
 from kafkalite.testing.namespaces import Namespaces
 from kafkalite.testing.processes import ProcessError, unused_port, wait_until_true
 from kafkalite.testing.proxy import Links
@@ -67,6 +68,12 @@ class Cluster:
         host: address to listen on for clients.
         ports: of each broker, the one for clients and the one for brokers; any free ones if None.
         durable: let ZooKeeper force each write to disk.
+        control: give each broker an HTTP port, by which its faults and its clock are set; not
+            with `namespaces`.
+
+    Attributes:
+        faults: rules that make all brokers fail requests, or with ids of brokers these.
+        clock: the time that all brokers go by.
     """
 
     def __init__(
@@ -82,6 +89,7 @@ class Cluster:
         host: str = "127.0.0.1",
         ports: Mapping[int, tuple[int, int]] | None = None,
         durable: bool = False,
+        control: bool = True,
     ) -> None:
         if brokers < 1:
             raise ValueError("a cluster has at least one broker")
@@ -115,10 +123,12 @@ class Cluster:
                 host=host,
                 port=chosen[number][0],
                 peer_port=chosen[number][1],
+                http_port=unused_port() if control and not namespaces else None,
                 settings={**settings, **_texts((broker_config or {}).get(number))},
             )
             for number in numbers
         }
+        self.faults, self.clock = cluster_control(self._http_urls)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -220,6 +230,7 @@ class Cluster:
             broker.stop()
         broker.launch()
         broker.wait_ready(timeout_s)
+        self.faults.on_restart(number)
 
     # --- The network -----------------------------------------------------------------------------
 
@@ -485,8 +496,21 @@ class Cluster:
             raise LookupError(f"broker {number} does not know {missing}")
         return [found for topic in answer.topics for found in topic.partitions]
 
+    def _http_urls(self) -> dict[int, str]:
+        """Return the HTTP addresses of brokers that can answer now."""
+        return {
+            number: broker.http_url
+            for number, broker in self.brokers.items()
+            if broker.http_url is not None and broker.is_running and not broker.is_paused
+        }
+
     def _connect_links(self, broker: BrokerProcess) -> None:
         """Put proxies before a broker and before its ZooKeeper, and tell it their addresses."""
+        urls = {number: each.http_url for number, each in self.brokers.items()}
+        if broker.http_url is not None:
+            broker.settings["kafkalite.control.peers"] = ",".join(
+                f"{number}={url}" for number, url in urls.items()
+            )
         address = self.zookeeper_address
         if self.links is not None:
             name = str(broker.broker_id)

@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import Producer
 
 from kafkalite.cli.main import run
+from kafkalite.faults.parts import parse_peers
+from kafkalite.settings.config_def import SettingError
 from kafkalite.testing import Broker
 
 
@@ -62,6 +64,36 @@ def test_a_rule_is_added_fires_is_waited_for_and_removed(broker):
     assert call(broker, "DELETE", path)[1]["id"] == rule["id"]
     assert call(broker, "GET", path)[0] == 404
     assert call(broker, "GET", "/faults")[1]["faults"] == []
+
+
+def test_a_trigger_is_said_anew_and_chaos_is_had_by_its_seed(broker):
+    said = {"api": "Produce", "error": "NOT_ENOUGH_REPLICAS", "times": 1}
+    _, rule = call(broker, "POST", "/faults", said)
+    status, again = call(broker, "PATCH", f"/faults/{rule['id']}", {**said, "times": 3})
+    assert status == 200
+    assert "times=3" in again["rule"]
+    send(broker)
+    assert call(broker, "GET", f"/faults/{rule['id']}")[1]["hits"] == 3
+    assert call(broker, "PATCH", "/faults/f0", said)[0] == 404
+    _, chaos = call(broker, "POST", "/chaos", {"seed": 4, "probability": 0.5})
+    assert [each["hits"] for each in chaos["faults"]] == [0] * 6
+    assert call(broker, "POST", "/chaos", {"topic": "orders"})[0] == 422
+
+
+def test_orders_for_brokers_that_are_not_known_are_refused(broker):
+    said = {"api": "Produce", "disconnect": True, "broker": "all"}
+    status, answer = call(broker, "POST", "/faults", said)
+    assert status == 422
+    assert "kafkalite.control.peers" in answer["error"]["message"]
+    assert call(broker, "GET", "/faults/1.f1")[0] == 404
+    assert call(broker, "GET", "/faults/1x.f1")[0] == 404
+
+
+@pytest.mark.parametrize("text", ["1", "x=http://h", "1=ftp://h"])
+def test_peers_are_addresses_by_id(text):
+    with pytest.raises(SettingError, match="no ID=URL"):
+        parse_peers([text])
+    assert parse_peers(["1=http://h:1", " 2=http://h:2"]) == {1: "http://h:1", 2: "http://h:2"}
 
 
 def test_who_waits_in_vain_is_told(broker):
