@@ -18,7 +18,8 @@ from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.group.classic.join import JoinGroup
 from kafkalite.group.commit import CommitOffsets
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.shard import FetchOffsets, GroupShards
+from kafkalite.group.shard import FetchOffsets
+from kafkalite.group.shards import GroupShards
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.messages.heartbeat import HeartbeatRequest
 from kafkalite.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

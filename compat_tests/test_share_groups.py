@@ -20,7 +20,7 @@ from kafkalite.group.share.group import ShareGroup, TopicState
 from kafkalite.share.batches import RecordState, SharePartitionKey
 from kafkalite.share.records import ShareStateCodec
 from kafkalite.share.settings import ShareCoordinatorSettings
-from kafkalite.share.shard import ShareStateShard, ShareStateShards
+from kafkalite.share.shards import ShareStateShards
 from kafkalite.testing import Broker
 from kafkalite.wire.records import iterate_batches
 from tests.share.probe import Probe
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkalite.coordinator.shard import RecordCodec
+    from kafkalite.share.shard import ShareStateShard
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("share")]
 

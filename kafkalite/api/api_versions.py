@@ -10,13 +10,14 @@ one API's range, so that the client can try again.
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
+from kafkalite.api import HANDLERS as SERVED
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
+from kafkalite.api.table import Entry
 from kafkalite.meta.changes import CLIENT_METRICS_RESOURCE
 from kafkalite.meta.features import FEATURES, finalized_levels
-from kafkalite.wire.api import Api, ApiKey
+from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.api_versions import (
     API_VERSIONS,
@@ -35,12 +36,11 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASC
 """What a client may call its software and its version (KIP-511)."""
 
 
-def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
-    """Return the handler that advertises `others` and itself."""
-    others = tuple(others)
-    everyone = [handler.api for handler in others if not handler.inter_broker_only]
-    keys_of_clients = _ranges([*everyone, API_VERSIONS])
-    keys = _ranges([*(handler.api for handler in others), API_VERSIONS])
+def advertising(table: Iterable[Entry]) -> Handler:
+    """Return the handler that tells clients of what is in `table`, and brokers of all of it."""
+    entries = sorted(table)
+    keys = [_range(entry) for entry in entries]
+    keys_of_clients = [_range(entry) for entry in entries if not entry.inter_broker_only]
     without_telemetry = [key for key in keys if key.api_key not in TELEMETRY]
     without_telemetry_of_clients = [key for key in keys_of_clients if key.api_key not in TELEMETRY]
     supported_from_0 = [
@@ -75,7 +75,7 @@ def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
             ],
         )
 
-    return (*others, Handler(API_VERSIONS, handle, refuse))
+    return Handler(API_VERSIONS, handle, refuse)
 
 
 def refuse(
@@ -84,16 +84,12 @@ def refuse(
     """Answer the error; for a version that is too new, with the range to choose from (rule 5)."""
     del request, context
     too_new = error.code is ErrorCode.UNSUPPORTED_VERSION
-    return ApiVersionsResponse(
-        error_code=error.code, api_keys=[_range(API_VERSIONS)] if too_new else []
-    )
+    return ApiVersionsResponse(error_code=error.code, api_keys=[_range(_OWN)] if too_new else [])
 
 
-def _ranges(apis: Iterable[Api[Any, Any]]) -> list[ApiVersion]:
-    return sorted(map(_range, apis), key=lambda key: key.api_key)
+def _range(entry: Entry) -> ApiVersion:
+    return ApiVersion(api_key=entry.key, min_version=entry.first, max_version=entry.last)
 
 
-def _range(api: Api[Any, Any]) -> ApiVersion:
-    return ApiVersion(
-        api_key=ApiKey(api.key), min_version=api.advertise_from, max_version=api.versions[1]
-    )
+HANDLERS = (advertising(SERVED.table),)
+_OWN = Entry.of(*HANDLERS)

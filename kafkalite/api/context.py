@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kafkalite.meta.group_configs import GroupConfigs
     from kafkalite.meta.image import BrokerImage
     from kafkalite.meta.runner import MetadataRunner
+    from kafkalite.share.on_demand import ShareOnDemand
     from kafkalite.share.service import ShareService
     from kafkalite.txn.coordinator import TransactionCoordinator
 
@@ -43,7 +44,7 @@ class Services:
     sequence_hold: "SequenceHold"
     """Batches that have to come again before their successors may."""
     fetch_sessions: "FetchSessions"
-    share: "ShareService"
+    share_on_demand: "ShareOnDemand"
     share_sessions: "ShareSessions"
     group_configs: "GroupConfigs"
     client_metrics: "ClientMetrics"
@@ -53,6 +54,11 @@ class Services:
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
     authorizer: "Authorizer | None" = None
     """Who says what clients may do; None where everybody may do everything."""
+
+    @property
+    def share(self) -> "ShareService":
+        """What the broker does for share groups besides their members."""
+        return self.share_on_demand.service
 
 
 class LoginGate(Protocol):

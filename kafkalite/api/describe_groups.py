@@ -12,7 +12,6 @@ from kafkalite.api.authorized_operations import ON_GROUP
 from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinator_requests import client_code, gather, handle_group_request
 from kafkalite.api.handler import Handler
-from kafkalite.api.share_offsets import delete_group
 from kafkalite.group.admin import DescribeGroup
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -82,6 +81,9 @@ def refuse_list(
 
 def delete(request: DeleteGroupsRequest, context: RequestContext) -> Any:
     """Delete each group, with its offsets, if it has no members."""
+    # A share group's states go with it; who only lists groups does not pay for that.
+    from kafkalite.api.share_offsets import delete_group
+
     return gather(
         dict.fromkeys(request.groups_names),
         lambda group_id: delete_group(group_id, context),

@@ -7,12 +7,13 @@ the other broker asks the new controller then, as Kafka's does.
 Not implemented: tokens of delegation in the principal.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
 from typing import Any, cast
 
+from kafkalite.api import HANDLERS as SERVED
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
@@ -25,13 +26,12 @@ UNKNOWN_ADDRESS = "0.0.0.0"
 """Of a client that came in by something that has no IP addresses, as simulations do."""
 
 
-def handlers(others: Iterable[Handler]) -> tuple[Handler, ...]:
-    """Return the handler of envelopes, in which there may be any forwarded request of `others`."""
-    others = tuple(others)
-    forwarded = {
-        int(handler.api.key): handler for handler in others if handler.forward_to_controller
-    }
-    return (*others, Handler(ENVELOPE, partial(_handle, forwarded), refuse, inter_broker_only=True))
+def handling(find: Callable[[int], Handler | None]) -> Handler:
+    """Return the handler of envelopes, in which may be a request that `find` has a handler of.
+
+    Only of one that is `forwarded`.
+    """
+    return Handler(ENVELOPE, partial(_handle, find), refuse, inter_broker_only=True)
 
 
 def envelope_of(frame: memoryview, context: RequestContext) -> EnvelopeRequest:
@@ -66,7 +66,7 @@ def refuse(
 
 
 def _handle(
-    forwarded: Mapping[int, Handler], request: EnvelopeRequest, context: RequestContext
+    find: Callable[[int], Handler | None], request: EnvelopeRequest, context: RequestContext
 ) -> EnvelopeResponse | Pending:
     """Have the handler of the request that is inside answer it.
 
@@ -79,8 +79,8 @@ def _handle(
     frame = memoryview(request.request_data)
     try:
         header, position = decode_request_header(frame)
-        handler = forwarded.get(header.api_key)
-        if handler is None:
+        handler = find(header.api_key)
+        if handler is None or not handler.forward_to_controller:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"a request of key {header.api_key} is not forwarded"
             )
@@ -164,3 +164,6 @@ def _address(packed: bytes) -> str:
         return str(ip_address(packed))
     except ValueError:
         return UNKNOWN_ADDRESS
+
+
+HANDLERS = (handling(SERVED.get),)

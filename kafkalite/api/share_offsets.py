@@ -17,6 +17,7 @@ from kafkalite.api.handler import Handler, Pending
 from kafkalite.api.share_acknowledge import check_enabled
 from kafkalite.coordinator.slot import Parked
 from kafkalite.group.admin import DeleteGroup
+from kafkalite.group.effects import InitializeStates
 from kafkalite.group.share.part import (
     AlterShareOffsets,
     DeletedStates,
@@ -24,7 +25,6 @@ from kafkalite.group.share.part import (
     ListShareStates,
     ShareOffsetsDeleted,
 )
-from kafkalite.group.share.states import InitializeStates
 from kafkalite.share.events import NO_COUNT, Summary
 from kafkalite.types import ZERO_UUID, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError

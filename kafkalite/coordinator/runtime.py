@@ -197,7 +197,7 @@ class CoordinatorRuntime:
     def on_disconnect(self, connection_id: int) -> None:
         """Tell the shards that a client went away, if they care."""
         for topic, kind in self._kinds.items():
-            event = kind.event_for_disconnect(connection_id)
+            event = kind.event_for_disconnect(connection_id) if self._slots[topic] else None
             if event is not None:
                 self._broadcast(topic, event)
         self._on_disconnect(connection_id)
@@ -206,7 +206,7 @@ class CoordinatorRuntime:
         """Tell the shards that topics are gone."""
         deleted = [*names]
         for topic, kind in self._kinds.items():
-            event = kind.event_for_deleted_topics(deleted)
+            event = kind.event_for_deleted_topics(deleted) if self._slots[topic] else None
             if event is not None:
                 self._broadcast(topic, event)
 
@@ -214,7 +214,7 @@ class CoordinatorRuntime:
         """Tell the shards that are ready of topics that were created, changed or deleted."""
         changed = [*names]
         for topic, kind in self._kinds.items():
-            event = kind.event_for_changed_topics(changed)
+            event = kind.event_for_changed_topics(changed) if self._slots[topic] else None
             if event is None:
                 continue
             for slot in [*self._slots[topic].values()]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -21,6 +21,18 @@ class GroupKind(Enum):
     CONSUMER = "consumer"
     SHARE = "share"
     STREAMS = "streams"
+
+
+class EventOfKind:
+    """An event for groups of one kind.
+
+    Attributes:
+        kind: of the groups; whose `Part` handles it.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[GroupKind]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,6 +139,17 @@ class Group(Protocol):
         ...
 
 
+def _no_rebalance(step: "Step", group: Any) -> None:
+    """Begin nothing."""
+    del step, group
+
+
+def _no_records(shard: "GroupShard") -> "list[StoredRecord]":
+    """Return nothing: such groups take note of deleted topics otherwise."""
+    del shard
+    return []
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Part:
     """What a shard does for groups of one kind.
@@ -139,6 +162,8 @@ class Part:
         classic_protocol: what JoinGroup, SyncGroup, Heartbeat and LeaveGroup do to such a group, by
             type of event; without an entry they are refused as INCONSISTENT_GROUP_PROTOCOL or
             UNKNOWN_MEMBER_ID.
+        rebalance: begins a rebalance of such a group, if it has a use for one.
+        topics_deleted: returns the records that take what is deleted out of such groups.
     """
 
     kind: GroupKind
@@ -149,3 +174,5 @@ class Part:
     classic_protocol: "Mapping[type, Callable[[GroupShard, Any, Ticket, Now], Result]]" = field(
         default_factory=dict
     )
+    rebalance: "Callable[[Step, Any], None]" = _no_rebalance
+    topics_deleted: "Callable[[GroupShard], list[StoredRecord]]" = _no_records

@@ -5,11 +5,12 @@ that it begins with; `RECORD_TYPES` is the list of them.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kafkalite.coordinator.shard import StoredRecord
+from kafkalite.group.kinds import GroupKind
 from kafkalite.group.offsets import NO_EXPIRY
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.codec import Codec
@@ -53,12 +54,13 @@ def _offset_version(value: OffsetCommitValue) -> int:
     return OFFSET_VALUE_VERSION_WITH_EXPIRY if has_expiry else OFFSET_VALUE_VERSION
 
 
-RECORD_TYPES: tuple[RecordType, ...] = (
+_CLASSIC = (
     # 0 is what brokers before 0.9 wrote; of two rows with one key the later is written.
     RecordType(0, OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE, _offset_version),
     RecordType(1, OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE, _offset_version),
     RecordType(2, GROUP_METADATA_KEY, GROUP_METADATA_VALUE, GROUP_VALUE_VERSION),
-    # Consumer groups: 3 to 8 and 16.
+)
+_CONSUMER = (
     RecordType(3, consumer_group.METADATA_KEY, consumer_group.METADATA_VALUE),
     RecordType(4, consumer_group.PARTITION_METADATA_KEY, consumer_group.PARTITION_METADATA_VALUE),
     RecordType(5, consumer_group.MEMBER_KEY, consumer_group.MEMBER_VALUE),
@@ -66,7 +68,8 @@ RECORD_TYPES: tuple[RecordType, ...] = (
     RecordType(7, consumer_group.TARGET_MEMBER_KEY, consumer_group.TARGET_MEMBER_VALUE),
     RecordType(8, consumer_group.CURRENT_KEY, consumer_group.CURRENT_VALUE),
     RecordType(16, consumer_group.PATTERN_KEY, consumer_group.PATTERN_VALUE),
-    # Share groups: 10 to 15.
+)
+_SHARE = (
     RecordType(
         10,
         share_group.SHARE_GROUP_MEMBER_METADATA_KEY,
@@ -93,7 +96,8 @@ RECORD_TYPES: tuple[RecordType, ...] = (
         share_group.SHARE_GROUP_STATE_PARTITION_METADATA_KEY,
         share_group.SHARE_GROUP_STATE_PARTITION_METADATA_VALUE,
     ),
-    # Streams groups: 17 and 19 to 23.
+)
+_STREAMS = (
     RecordType(17, streams_group.METADATA_KEY, streams_group.METADATA_VALUE),
     RecordType(19, streams_group.MEMBER_KEY, streams_group.MEMBER_VALUE),
     RecordType(20, streams_group.TARGET_METADATA_KEY, streams_group.TARGET_METADATA_VALUE),
@@ -101,6 +105,20 @@ RECORD_TYPES: tuple[RecordType, ...] = (
     RecordType(22, streams_group.CURRENT_KEY, streams_group.CURRENT_VALUE),
     RecordType(23, streams_group.TOPOLOGY_KEY, streams_group.TOPOLOGY_VALUE),
 )
+
+RECORD_TYPES: tuple[RecordType, ...] = (*_CLASSIC, *_CONSUMER, *_SHARE, *_STREAMS)
+
+KIND_OF_KEY: Mapping[type, GroupKind] = {
+    row.key.record: kind
+    for kind, rows in (
+        (GroupKind.CLASSIC, _CLASSIC),
+        (GroupKind.CONSUMER, _CONSUMER),
+        (GroupKind.SHARE, _SHARE),
+        (GroupKind.STREAMS, _STREAMS),
+    )
+    for row in rows
+}
+"""Of which kind of groups records with a key of some type tell."""
 
 
 class GroupRecordCodec:

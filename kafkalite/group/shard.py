@@ -4,13 +4,13 @@ What all groups share is here: offsets, and what operators ask. What groups of o
 `Part` of that kind. Hard state (committed generations, epochs, offsets) changes in `replay` alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from kafkalite.coordinator.shard import (
     NOTHING,
     Now,
-    RecordCodec,
     Result,
     StoredRecord,
     Ticket,
@@ -26,9 +26,6 @@ from kafkalite.group.admin import (
     list_groups,
 )
 from kafkalite.group.classic.group import ClassicGroup
-from kafkalite.group.classic.part import CLASSIC, ConnectionClosed
-from kafkalite.group.classic.rebalance import prepare_rebalance
-from kafkalite.group.classic.states import GroupState
 from kafkalite.group.commit import (
     CommitOffsets,
     CommitOffsetsInTransaction,
@@ -37,20 +34,15 @@ from kafkalite.group.commit import (
     commit,
     commit_in_transaction,
 )
-from kafkalite.group.consumer.group import ConsumerGroup
-from kafkalite.group.consumer.part import CONSUMER
-from kafkalite.group.consumer.records import group_record
 from kafkalite.group.expiry import expire_offsets
-from kafkalite.group.kinds import Group, Part
+from kafkalite.group.kinds import EventOfKind, Group, GroupKind, Part
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.offsets import OffsetStore
-from kafkalite.group.records import GroupRecordCodec
+from kafkalite.group.parts import part_for
+from kafkalite.group.records import KIND_OF_KEY
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.share.part import SHARE, states_of_deleted_topics
 from kafkalite.group.step import Step, TimerKey, TimerKind
-from kafkalite.group.streams.part import STREAMS
 from kafkalite.group.subscribers import Subscribers
-from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.delete_groups import DeletableGroupResult
 from kafkalite.wire.messages.list_groups import ListGroupsRequest
@@ -58,8 +50,7 @@ from kafkalite.wire.messages.offset_delete import OffsetDeleteRequest
 from kafkalite.wire.messages.offset_fetch import OffsetFetchRequestTopic, OffsetFetchRequestTopics
 from kafkalite.wire.stored.offset_commit import OffsetCommitKey
 
-PARTS: tuple[Part, ...] = (CLASSIC, CONSUMER, SHARE, STREAMS)
-"""What is done for groups of each kind."""
+Replay = Callable[["GroupShard", Any, Any], None]
 
 
 @dataclass(slots=True)
@@ -103,9 +94,9 @@ class GroupShard:
         self.offsets = OffsetStore()
         self.subscribers = Subscribers()
         self.timers: Timers[TimerKey] = Timers()
-        self._parts = {part.kind: part for part in PARTS}
-        self._replays = {key: replay for part in PARTS for key, replay in part.replays.items()}
-        shared: dict[type, Callable[..., Result]] = {
+        self._parts: dict[GroupKind, Part] = {}
+        self._replays: dict[type, Replay] = {}
+        self._handlers: dict[type, Callable[..., Result]] = {
             CommitOffsets: GroupShard._commit,
             FetchOffsets: GroupShard._fetch,
             DescribeGroup: GroupShard._describe,
@@ -117,16 +108,18 @@ class GroupShard:
             TopicsDeleted: GroupShard._delete_topics,
             TopicsChanged: GroupShard._topics_changed,
         }
-        self._handlers = {
-            **shared,
-            **{event: handle for part in PARTS for event, handle in part.handlers.items()},
-        }
+        self._take_up(GroupKind.CLASSIC)
 
     # --- What the runtime calls -----------------------------------------------------------------
 
     def handle(self, event: object, ticket: Ticket, now: Now) -> Result:
         """Decide about an event."""
-        return self._handlers[type(event)](self, event, ticket, now)
+        handle = self._handlers.get(type(event))
+        if handle is None:
+            assert isinstance(event, EventOfKind)
+            self._take_up(event.kind)
+            handle = self._handlers[type(event)]
+        return handle(self, event, ticket, now)
 
     def on_loaded(self, now: Now) -> Result:
         """Start the timers of every group."""
@@ -161,7 +154,11 @@ class GroupShard:
                 self.groups[key.group] = ClassicGroup(key.group)
             self.offsets.replay(record, key)
             return
-        self._replays[type(key)](self, record, key)
+        replay = self._replays.get(type(key))
+        if replay is None:
+            self._take_up(KIND_OF_KEY[type(key)])
+            replay = self._replays[type(key)]
+        replay(self, record, key)
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         """End a transaction: its offsets count from now on, or never."""
@@ -240,7 +237,8 @@ class GroupShard:
     def _delete_topics(self, event: TopicsDeleted, ticket: Ticket, now: Now) -> Result:
         del now
         records = self.offsets.tombstones_for_topics(event.topics)
-        records += states_of_deleted_topics(self, self.groups.values())
+        for part in self._parts.values():
+            records += part.topics_deleted(self)
         return Result(records, ((ticket, None),), atomic=False)
 
     def _topics_changed(self, event: TopicsChanged, ticket: Ticket, now: Now) -> Result:
@@ -284,47 +282,20 @@ class GroupShard:
     def _rebalance(self, event: RebalanceGroup, ticket: Ticket, now: Now) -> Result:
         step = self.step(now)
         group = self.groups.get(event.group_id)
-        if isinstance(group, ClassicGroup):
-            if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-                prepare_rebalance(step, group)
-        elif isinstance(group, ConsumerGroup):
-            step.records.append(
-                group_record(group.group_id, group.group_epoch + 1, group.metadata_hash)
-            )
+        if group is not None:
+            self.part_of(group).rebalance(step, group)
         step.reply(ticket, None)
         return step.result()
 
     # --- Internals ------------------------------------------------------------------------------
 
+    def _take_up(self, kind: GroupKind) -> None:
+        """Get to know groups of a kind, before there is the first of them."""
+        part = self._parts[kind] = part_for(kind)
+        self._handlers.update(part.handlers)
+        self._replays.update(part.replays)
+
     def _schedule_expiry(self, step: Step) -> None:
         step.schedule(
             (TimerKind.EXPIRE_OFFSETS, "", ""), self.settings.offsets_retention_check_interval_ms
         )
-
-
-class GroupShards:
-    """What the runtime is handed for `__consumer_offsets`; a `coordinator.shard.ShardKind`."""
-
-    topic = CONSUMER_OFFSETS_TOPIC
-
-    def __init__(self, settings: GroupSettings, metadata: GroupMetadata | None = None) -> None:
-        self.settings = settings
-        self.metadata = GroupMetadata() if metadata is None else metadata
-        self.codec: RecordCodec = GroupRecordCodec()
-
-    def new_shard(self, partition: int) -> GroupShard:
-        """Return the empty shard of a partition."""
-        del partition
-        return GroupShard(self.settings, self.metadata)
-
-    def event_for_disconnect(self, connection_id: int) -> object | None:
-        """Return what a shard is told of a client's end, if members are to go with it."""
-        return ConnectionClosed(connection_id) if self.settings.evict_on_disconnect else None
-
-    def event_for_deleted_topics(self, topics: Iterable[str]) -> object | None:
-        """Return what a shard is told of deleted topics."""
-        return TopicsDeleted(frozenset(topics))
-
-    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
-        """Return what a shard is told of topics that are others than before."""
-        return TopicsChanged(frozenset(topics))

@@ -29,6 +29,11 @@ logger = logging.getLogger("kafkalite.server")
 SIZE_PREFIX_BYTES = 4
 
 
+def _nothing_else(key: int) -> None:
+    """Find no handler."""
+    del key
+
+
 @dataclass(slots=True)
 class InFlightRequest:
     """One request on its way to its answer."""
@@ -91,15 +96,17 @@ class Dispatcher:
 
     def __init__(
         self,
-        handlers: Iterable[Handler],
+        handlers: Iterable[Handler] = (),
         *,
+        find: Callable[[int], Handler | None] = _nothing_else,
         forward: Forward | None = None,
         authorize: Authorize | None = None,
     ) -> None:
         """Take what to answer, and where to hand on what only the controller may answer.
 
         Without the latter this broker is alone, and its own controller. `authorize` is called
-        instead of handlers where there is an authorizer.
+        instead of handlers where there is an authorizer. `find` is asked once for each API that is
+        not among `handlers`, when there is a request of it.
         """
         self._authorize = authorize
         self.observer: Observer | None = None
@@ -108,14 +115,11 @@ class Dispatcher:
         self.on_answered: AnswerObserver | None = None
         self.keeps_frames = False
         self._forward = forward
+        self._find = find
         self._handlers: dict[int, Handler] = {}
         for handler in handlers:
             assert handler.api.key not in self._handlers
             self._handlers[handler.api.key] = handler
-
-    def find_handler(self, key: int) -> Handler | None:
-        """Return the handler of an API, None if it is not served."""
-        return self._handlers.get(key)
 
     def handle(self, frame: memoryview, context: RequestContext) -> InFlightRequest:
         """Decode a request and hand it to its handler.
@@ -133,7 +137,7 @@ class Dispatcher:
         header, position = decode_request_header(frame)
         context.api_version = header.api_version
         context.client_id = header.client_id
-        handler = self._handlers.get(header.api_key)
+        handler = self._handlers.get(header.api_key) or self.find(header.api_key)
         if handler is None:
             raise MalformedMessage(
                 f"{ApiKey(header.api_key).name} v{header.api_version} is not served here"
@@ -200,11 +204,18 @@ class Dispatcher:
 
     def find(self, key: int) -> Handler | None:
         """Return the handler of an API; None if it is not served."""
-        return self._handlers.get(key)
+        handler = self._handlers.get(key)
+        if handler is None:
+            handler = self._find(key)
+            if handler is not None:
+                self._handlers[key] = handler
+        return handler
 
     def handler(self, key: int) -> Handler:
         """Return the handler of an API that is served."""
-        return self._handlers[key]
+        handler = self.find(key)
+        assert handler is not None
+        return handler
 
     def refuse(self, exchange: InFlightRequest, error: Exception, context: RequestContext) -> Any:
         """Turn what a handler raised into a response; what was not expected is logged whole."""

@@ -22,8 +22,8 @@ from kafkalite.observe.cluster import (
 )
 from kafkalite.types import TopicPartition
 from kafkalite.wire.api import ApiKey
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.messages import APIS
 from kafkalite.wire.messages.describe_groups import DESCRIBE_GROUPS, DescribeGroupsRequest
 from kafkalite.wire.messages.list_groups import LIST_GROUPS, ListGroupsRequest
 from kafkalite.wire.messages.offset_fetch import (

@@ -91,10 +91,10 @@ class InsideCluster:
 
     async def supports(self, api: Api[Any, Any]) -> bool:
         """Whether this broker answers it."""
-        return self.parts.dispatcher.find_handler(api.key) is not None
+        return self.parts.dispatcher.find(api.key) is not None
 
     def _handler(self, key: "ApiKey") -> Handler:
-        handler = self.parts.dispatcher.find_handler(key)
+        handler = self.parts.dispatcher.find(key)
         if handler is None:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{key.name} is not served here")
         return handler

@@ -231,7 +231,7 @@ class Broker:
             )
             forward = None if self._cluster is None else self._cluster.forwarder
             self._dispatcher = Dispatcher(
-                HANDLERS,
+                find=HANDLERS.get,
                 forward=forward,
                 authorize=composition.authorize(self.services, self._patterns),
             )
@@ -380,7 +380,7 @@ class Broker:
         nursery.start_soon(services.background_topics.run)
         await nursery.start(services.coordinators.run)
         await nursery.start(services.transactions.run)
-        await nursery.start(services.share.run)
+        nursery.start_soon(services.share_on_demand.run)
         nursery.start_soon(self._patterns.run)
         if cluster is not None:
             await nursery.start(cluster.isr_keeper.run)

@@ -11,14 +11,12 @@ from uuid import UUID
 from kafkalite.api.client_metrics import ClientMetrics
 from kafkalite.api.context import Services
 from kafkalite.api.fetch_session import FetchSessions
-from kafkalite.api.share_acknowledge import end_sessions
 from kafkalite.api.share_session import ShareSessions
 from kafkalite.coordinator.runtime import CoordinatorRuntime
-from kafkalite.group.consumer.events import ResolvePatterns
+from kafkalite.group.effects import InitializeStates, ResolvePatterns
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.settings import group_settings
-from kafkalite.group.shard import GroupShards
-from kafkalite.group.share.states import InitializeStates
+from kafkalite.group.shards import GroupShards
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.housekeeping import HousekeepingSettings
@@ -28,13 +26,13 @@ from kafkalite.meta.deleted_topics import DeletedTopics
 from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.local import METADATA_FILE, LocalStore
 from kafkalite.server.pattern_resolver import PatternResolver
-from kafkalite.share.events import PruneLog
-from kafkalite.share.service import ShareService
+from kafkalite.share.effects import PruneLog
+from kafkalite.share.on_demand import ShareOnDemand
 from kafkalite.share.settings import share_coordinator_settings
-from kafkalite.share.shard import ShareStateShards
+from kafkalite.share.shards import ShareStateShards
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import transaction_settings
-from kafkalite.txn.shard import TransactionShards
+from kafkalite.txn.shards import TransactionShards
 
 if TYPE_CHECKING:
     from kafkalite.clock import Clock
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
     from kafkalite.observe.requests import Requests
     from kafkalite.peers.clients import ControllerClient, PeerClients
     from kafkalite.peers.forwarding import Forwarder
+    from kafkalite.share.service import ShareService
     from kafkalite.types import TopicPartition
 
 logger = logging.getLogger("kafkalite.server")
@@ -179,9 +178,7 @@ def services(
         clock,
         write_timeout_ms=config.int("offsets.commit.timeout.ms"),
         perform=perform,
-        on_disconnect=lambda connection_id: end_sessions(
-            connection_id, share_sessions, share.partitions
-        ),
+        on_disconnect=lambda connection_id: _end_sessions(connection_id, share_sessions, share),
     )
     peers = None if cluster is None else cluster.peers
     sequence_hold = SequenceHold()
@@ -197,7 +194,9 @@ def services(
         request_timeout_ms=config.int("request.timeout.ms"),
     )
     group_configs = GroupConfigs(config, lambda: metadata.image)
-    share = _share_service(config, clock, groups, group_configs, metadata, replicas, peers)
+    share = ShareOnDemand(
+        lambda: _share_service(config, clock, groups, group_configs, metadata, replicas, peers)
+    )
     patterns.attach(groups, group_metadata)
     performers = _performers(share, patterns)
     return Services(
@@ -218,19 +217,27 @@ def services(
         client_metrics=ClientMetrics(telemetry_max_bytes=config.int("telemetry.max.bytes")),
         background_topics=BackgroundTopics(metadata, clock),
         group_configs=group_configs,
-        share=share,
+        share_on_demand=share,
         share_sessions=share_sessions,
         fetch_max_bytes=config.int("fetch.max.bytes"),
     )
 
 
-def _performers(share: ShareService, patterns: PatternResolver) -> dict[type, Callable[..., None]]:
+def _performers(share: ShareOnDemand, patterns: PatternResolver) -> dict[type, Callable[..., None]]:
     """Return who performs which effects of shards; what is not here is the transactions'."""
     return {
         PruneLog: share.perform,
         InitializeStates: share.perform,
         ResolvePatterns: patterns.perform,
     }
+
+
+def _end_sessions(connection_id: int, sessions: ShareSessions, share: ShareOnDemand) -> None:
+    """Tell of a connection's end, where there may be share sessions."""
+    if share.made is not None:
+        from kafkalite.api.share_acknowledge import end_sessions
+
+        end_sessions(connection_id, sessions, share.made.partitions)
 
 
 def _share_service(
@@ -241,7 +248,9 @@ def _share_service(
     metadata: "MetadataRunner",
     replicas: ReplicaManager,
     peers: "PeerClients | None",
-) -> ShareService:
+) -> "ShareService":
+    from kafkalite.share.service import ShareService
+
     return ShareService(
         groups,
         clock,

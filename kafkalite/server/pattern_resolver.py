@@ -13,9 +13,7 @@ import trio
 from kafkalite.clock import Clock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.coordinator.slot import Parked
-from kafkalite.group.consumer.events import PatternsResolved, ResolvePatterns
-from kafkalite.group.consumer.group import Resolution
-from kafkalite.group.consumer.patterns import matching_topics
+from kafkalite.group.effects import ResolvePatterns
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import KafkaError
@@ -68,6 +66,11 @@ class PatternResolver:
             await self._is_wanted.wait()
 
     async def _resolve(self, effect: ResolvePatterns) -> None:
+        # Only a consumer group asks, so all this is there already.
+        from kafkalite.group.consumer.events import PatternsResolved
+        from kafkalite.group.consumer.group import Resolution
+        from kafkalite.group.consumer.patterns import matching_topics
+
         # The version is of the time before: what is created meanwhile is looked for again.
         version, wall_ms = self._metadata.version, self._clock.wall_ms()
         names = [*self._metadata.image.topics]

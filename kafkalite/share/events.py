@@ -114,11 +114,3 @@ class Summary:
     leader_epoch: int = 0
     start_offset: int = -1
     delivery_complete_count: int = NO_COUNT
-
-
-@dataclass(slots=True, frozen=True)
-class PruneLog:
-    """An effect: records of a `__share_group_state` partition below an offset say nothing more."""
-
-    partition: int
-    before_offset: int

@@ -10,9 +10,11 @@ from uuid import UUID
 import trio
 
 from kafkalite.coordinator.slot import Parked
-from kafkalite.group.share.states import InitializeStates, StatesInitialized
+from kafkalite.group.effects import InitializeStates
+from kafkalite.group.share.states import StatesInitialized
 from kafkalite.share.batches import SharePartitionKey
-from kafkalite.share.events import DeleteState, InitializeState, PruneLog, ReadSummary, Summary
+from kafkalite.share.effects import PruneLog
+from kafkalite.share.events import DeleteState, InitializeState, ReadSummary, Summary
 from kafkalite.share.manager import FindPartition, SharePartitionManager
 from kafkalite.share.persister import Persister
 from kafkalite.share.state_requests import Event, ask_latest_offsets

@@ -3,7 +3,7 @@
 All state is hard: it changes in `replay` alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from enum import IntEnum
 from uuid import UUID
@@ -11,20 +11,19 @@ from uuid import UUID
 from kafkalite.coordinator.shard import (
     NOTHING,
     Now,
-    RecordCodec,
     Result,
     StoredRecord,
     Ticket,
     Timers,
 )
 from kafkalite.share.batches import NO_OFFSET, RecordState, SharePartitionKey, combine
+from kafkalite.share.effects import PruneLog
 from kafkalite.share.events import (
     NO_COUNT,
     NO_EPOCH,
     DeleteState,
     ForgetTopics,
     InitializeState,
-    PruneLog,
     ReadState,
     ReadSummary,
     ShareState,
@@ -32,9 +31,8 @@ from kafkalite.share.events import (
     Summary,
     WriteState,
 )
-from kafkalite.share.records import ShareStateCodec
 from kafkalite.share.settings import ShareCoordinatorSettings
-from kafkalite.types import SHARE_GROUP_STATE_TOPIC, ZERO_UUID
+from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 PartitionExists = Callable[[UUID, int], bool]
@@ -340,41 +338,6 @@ class ShareStateShard:
     @staticmethod
     def _raise(epochs: dict[SharePartitionKey, int], key: SharePartitionKey, epoch: int) -> None:
         epochs[key] = max(epochs.get(key, epoch), epoch)
-
-
-class ShareStateShards:
-    """What the runtime is handed for `__share_group_state`; a `coordinator.shard.ShardKind`."""
-
-    topic = SHARE_GROUP_STATE_TOPIC
-
-    def __init__(self, settings: ShareCoordinatorSettings, exists: PartitionExists) -> None:
-        """Make the kind.
-
-        Args:
-            settings: of the broker.
-            exists: whether there is a partition of the topic with an id.
-        """
-        self.settings = settings
-        self.codec: RecordCodec = ShareStateCodec()
-        self._exists = exists
-
-    def new_shard(self, partition: int) -> ShareStateShard:
-        """Return the empty shard of a partition."""
-        return ShareStateShard(self.settings, partition, self._exists)
-
-    def event_for_disconnect(self, connection_id: int) -> object | None:
-        """Return None: who asks are brokers."""
-        del connection_id
-        return None
-
-    def event_for_deleted_topics(self, topics: Iterable[str]) -> object | None:
-        """Return what a shard is told of deleted topics (rule 422)."""
-        return ForgetTopics(frozenset(topics))
-
-    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
-        """Return None: only whether a partition is there matters, and that is asked."""
-        del topics
-        return None
 
 
 def _check_key(key: SharePartitionKey) -> None:

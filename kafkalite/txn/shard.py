@@ -6,13 +6,12 @@ next one of the same transactional id, or with those of other ids a moment later
 nothing: a coordinator that finds a prepared transaction has its markers written again.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 from kafkalite.coordinator.shard import (
     NOTHING,
     Now,
-    RecordCodec,
     Result,
     StoredRecord,
     Ticket,
@@ -30,7 +29,6 @@ from kafkalite.txn.events import (
     SendMarkers,
     VerifyPartitions,
 )
-from kafkalite.txn.records import TransactionRecordCodec
 from kafkalite.txn.settings import TransactionSettings
 from kafkalite.txn.states import TransactionState
 from kafkalite.txn.transactions import (
@@ -45,7 +43,6 @@ from kafkalite.txn.transactions import (
     unknown_id,
     verify_partitions,
 )
-from kafkalite.types import TRANSACTION_STATE_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 COMPLETION_DELAY_MS = 1_000
@@ -325,32 +322,3 @@ class TransactionShard:
     def _schedule_expiration(self, now: Now) -> None:
         interval_ms = self.settings.expiration_check_interval_ms
         self.timers.schedule(_EXPIRATION, now.monotonic_ms + interval_ms)
-
-
-class TransactionShards:
-    """What the runtime is handed for `__transaction_state`; a `coordinator.shard.ShardKind`."""
-
-    topic = TRANSACTION_STATE_TOPIC
-
-    def __init__(self, settings: TransactionSettings) -> None:
-        self.settings = settings
-        self.codec: RecordCodec = TransactionRecordCodec()
-
-    def new_shard(self, partition: int) -> TransactionShard:
-        """Return the empty shard of a partition."""
-        return TransactionShard(self.settings, partition)
-
-    def event_for_disconnect(self, connection_id: int) -> object | None:
-        """Return None: a producer's transaction outlives its connection."""
-        del connection_id
-        return None
-
-    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
-        """Return None: transactions do not care how topics are cut."""
-        del topics
-        return None
-
-    def event_for_deleted_topics(self, topics: Iterable[str]) -> object | None:
-        """Return None: partitions that are gone are left out when the markers are written."""
-        del topics
-        return None

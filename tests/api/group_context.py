@@ -18,7 +18,7 @@ from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Pending
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.shard import GroupShards
+from kafkalite.group.shards import GroupShards
 from kafkalite.meta.image import BrokerImage, Image, PartitionImage, TopicImage
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.coordinator.fakes import FakePartition

@@ -1,8 +1,9 @@
 import pytest
 
 from kafkalite.api import HANDLERS as ALL
-from kafkalite.api.api_versions import handlers
+from kafkalite.api.api_versions import advertising
 from kafkalite.api.metadata import HANDLERS as METADATA_HANDLERS
+from kafkalite.api.table import Entry
 from kafkalite.meta.changes import CLIENT_METRICS_RESOURCE
 from kafkalite.meta.events import AlterConfigs, UpdateFeatures
 from kafkalite.meta.features import FEATURES, FeatureUpdate, UpgradeType
@@ -54,7 +55,8 @@ def ask(kit, version=4, name="a", software="1", of=ALL):
 
 def test_what_is_advertised_is_what_is_handled(kit):
     """Architecture rule 5: one list of what is supported."""
-    response = ask(kit, of=handlers(METADATA_HANDLERS))
+    own = Entry.of(handler())
+    response = ask(kit, of=[advertising([*map(Entry.of, METADATA_HANDLERS), own])])
     assert [(each.api_key, each.min_version, each.max_version) for each in response.api_keys] == [
         (3, 0, 13),
         (18, 0, 4),

@@ -12,7 +12,8 @@ from kafkalite.group.classic.part import ConnectionClosed, LeaveGroup
 from kafkalite.group.classic.states import GroupState
 from kafkalite.group.kinds import GroupKind, Part
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.shard import GroupShard, GroupShards, TopicsChanged, TopicsDeleted
+from kafkalite.group.shard import GroupShard, TopicsChanged, TopicsDeleted
+from kafkalite.group.shards import GroupShards
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.heartbeat import HeartbeatRequest
 from kafkalite.wire.messages.join_group import JoinGroupRequest

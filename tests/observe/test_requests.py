@@ -6,8 +6,8 @@ import pytest
 
 from kafkalite.observe.rendering import entry_json, message_json
 from kafkalite.observe.requests import ENTRY_BYTES, Requests
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.header import RequestHeader
-from kafkalite.wire.messages import APIS
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest, MetadataResponse
 
 

@@ -8,6 +8,7 @@ import trio
 
 from kafkalite.api import api_versions
 from kafkalite.api.handler import Handler
+from kafkalite.api.table import Entry
 from kafkalite.config.listeners import Listener
 from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.network.dispatch import Dispatcher
@@ -71,13 +72,18 @@ class Cluster:
             peers.close()
 
 
+def with_versions(handlers):
+    """Return the handlers and one of ApiVersions that tells of them."""
+    return [*handlers, api_versions.advertising(map(Entry.of, handlers))]
+
+
 def heartbeat(handle):
     """Return handlers of ApiVersions and of a Heartbeat that `handle` answers."""
 
     def refuse(request, error, context):
         return HeartbeatResponse(error_code=error.code)
 
-    return api_versions.handlers([Handler(HEARTBEAT, handle, refuse)])
+    return with_versions([Handler(HEARTBEAT, handle, refuse)])
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ import pytest
 import trio
 import trio.testing
 
-from kafkalite.api import api_versions
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.config import load_config
 from kafkalite.network.sockets import TcpNetwork
@@ -16,7 +15,7 @@ from kafkalite.wire.header import encode_response_header
 from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersion, ApiVersionsResponse
 from kafkalite.wire.messages.heartbeat import HEARTBEAT, HeartbeatRequest, HeartbeatResponse
 from kafkalite.wire.messages.sync_group import SYNC_GROUP, SyncGroupRequest, SyncGroupResponse
-from tests.peers.peer_kit import CLOSE, Cluster, broker, heartbeat, strange_broker
+from tests.peers.peer_kit import CLOSE, Cluster, broker, heartbeat, strange_broker, with_versions
 
 TIMEOUT_MS = 5_000
 
@@ -78,7 +77,7 @@ async def test_answers_of_any_size_come_whole(cluster, size):
     assignment = bytes(range(256)) * (size // 256)
     handler = Handler(SYNC_GROUP, lambda *_: SyncGroupResponse(assignment=assignment), None)
     async with (
-        broker(api_versions.handlers([handler])) as port,
+        broker(with_versions([handler])) as port,
         cluster.peers() as peers,
     ):
         cluster.set(b1=port)

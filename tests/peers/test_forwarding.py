@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import trio
 
-from kafkalite.api import api_versions, envelope
+from kafkalite.api import envelope
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.meta.image import Image
 from kafkalite.peers.clients import ControllerClient
@@ -22,7 +22,7 @@ from kafkalite.wire.messages.create_topics import (
 )
 from kafkalite.wire.messages.envelope import EnvelopeResponse
 from tests.peers.asking_kit import exchange
-from tests.peers.peer_kit import Cluster, broker
+from tests.peers.peer_kit import Cluster, broker, with_versions
 from tests.raw_client import encoded
 
 TIMEOUT_MS = 5_000
@@ -57,7 +57,8 @@ class Member:
             return self.made(request, error.code)
 
         one = Handler(CREATE_TOPICS, handle, refuse, forward_to_controller=True)
-        return api_versions.handlers(envelope.handlers([one]))
+        find = {int(CREATE_TOPICS.key): one}.get
+        return with_versions([one, envelope.handling(find)])
 
 
 @asynccontextmanager

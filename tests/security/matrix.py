@@ -16,7 +16,7 @@ from kafkalite.security.acls import (
     ResourceType,
 )
 from kafkalite.wire.api import ApiKey
-from kafkalite.wire.messages import APIS
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from kafkalite.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest, MetadataRequestTopic

@@ -7,7 +7,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from kafkalite.coordinator.slot import Parked
-from kafkalite.group.consumer.events import ResolvePatterns
+from kafkalite.group.effects import ResolvePatterns
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.meta.changes import TopicCreated
 from kafkalite.meta.image import Image, PartitionImage

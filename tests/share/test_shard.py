@@ -7,11 +7,11 @@ import pytest
 from kafkalite.coordinator.records import decode_batch, encode_batches
 from kafkalite.coordinator.shard import Now, Ticket
 from kafkalite.share.batches import RecordState, SharePartitionKey, StateBatch
+from kafkalite.share.effects import PruneLog
 from kafkalite.share.events import (
     DeleteState,
     ForgetTopics,
     InitializeState,
-    PruneLog,
     ReadState,
     ReadSummary,
     ShareState,
@@ -21,7 +21,8 @@ from kafkalite.share.events import (
 )
 from kafkalite.share.records import ShareStateCodec
 from kafkalite.share.settings import ShareCoordinatorSettings
-from kafkalite.share.shard import ShareStateShard, ShareStateShards
+from kafkalite.share.shard import ShareStateShard
+from kafkalite.share.shards import ShareStateShards
 from kafkalite.types import SHARE_GROUP_STATE_TOPIC, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import set_offset_and_epoch

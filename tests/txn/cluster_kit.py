@@ -17,13 +17,13 @@ from kafkalite.config import load_config
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.coordinator.shard import partition_for
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.shard import GroupShards
+from kafkalite.group.shards import GroupShards
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.traffic import Traffic
 from kafkalite.log.sequence_hold import SequenceHold
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import TransactionSettings
-from kafkalite.txn.shard import TransactionShards
+from kafkalite.txn.shards import TransactionShards
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.offset_fetch import OffsetFetchRequestTopics

@@ -13,17 +13,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from kafkalite.api import (
     api_versions,
-    describe_producers,
-    describe_transactions,
     fetch,
     find_coordinator,
-    init_producer_id,
     list_offsets,
-    offset_commit,
     produce,
     transactions,
-    txn_offset_commit,
-    write_txn_markers,
 )
 from kafkalite.api.client_metrics import ClientMetrics
 from kafkalite.api.context import RequestContext, Services
@@ -34,7 +28,7 @@ from kafkalite.config import load_config
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.shard import GroupShards
+from kafkalite.group.shards import GroupShards
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.traffic import Traffic
 from kafkalite.log.log import Log
@@ -46,7 +40,7 @@ from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.image import BrokerImage, Image, PartitionImage, TopicImage
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.settings import TransactionSettings
-from kafkalite.txn.shard import TransactionShards
+from kafkalite.txn.shards import TransactionShards
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.log.log_kit import FakeClock, NotingListener
@@ -57,23 +51,21 @@ BROKER_ID = 1
 
 HANDLERS = {
     handler.api.key.name: handler
-    for handler in api_versions.handlers(
-        handler
-        for module in (
-            fetch,
-            find_coordinator,
-            list_offsets,
-            offset_commit,
-            produce,
-            init_producer_id,
-            describe_producers,
-            transactions,
-            describe_transactions,
-            write_txn_markers,
-            txn_offset_commit,
-        )
-        for handler in module.HANDLERS
+    for module in (
+        api_versions,
+        fetch,
+        find_coordinator,
+        list_offsets,
+        offsets,
+        produce,
+        producer_ids,
+        producers,
+        transactions,
+        txn_admin,
+        txn_markers,
+        txn_offsets,
     )
+    for handler in module.HANDLERS
 }
 
 
@@ -187,7 +179,7 @@ class InProcessBroker:
             client_metrics=ClientMetrics(telemetry_max_bytes=1 << 20),
             group_configs=GroupConfigs(broker_config, lambda: self.metadata.image),
             background_topics=SimpleNamespace(),
-            share=SimpleNamespace(),
+            share_on_demand=SimpleNamespace(),
             share_sessions=ShareSessions(max_sessions=10),
             fetch_max_bytes=1 << 20,
         )

@@ -5,7 +5,8 @@ import pytest
 from kafkalite.coordinator.records import decode_batch
 from kafkalite.txn.events import MarkersWritten
 from kafkalite.txn.settings import TransactionSettings
-from kafkalite.txn.shard import COMPLETION_DELAY_MS, TransactionShards
+from kafkalite.txn.shard import COMPLETION_DELAY_MS
+from kafkalite.txn.shards import TransactionShards
 from kafkalite.txn.states import TransactionState
 from kafkalite.txn.transactions import V1, V2, ProducerIdentity
 from kafkalite.types import TRANSACTION_STATE_TOPIC

@@ -15,8 +15,8 @@ from compat_tests.apache_kafka import ApacheBroker
 from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.errors import ErrorCode
-from kafkalite.wire.messages import APIS
 from kafkalite.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkalite.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

@@ -3,7 +3,7 @@
 import random
 from uuid import UUID
 
-from kafkalite.wire.messages import APIS
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.primitives import Bool, Float64, UInt16, UuidLeaf
 from kafkalite.wire.schema import ArrayOf, TextShape
 

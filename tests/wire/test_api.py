@@ -3,7 +3,7 @@
 import pytest
 
 from kafkalite.wire.api import FLEXIBLE_FROM, Api, ApiKey
-from kafkalite.wire.messages import APIS
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.messages.api_versions import (
     API_VERSIONS,
     ApiVersion,

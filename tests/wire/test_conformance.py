@@ -11,7 +11,7 @@ import pytest
 
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.api import FLEXIBLE_FROM, ApiKey
-from kafkalite.wire.messages import APIS
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.primitives import (
     ArrayLeaf,
     Bool,

@@ -3,6 +3,7 @@
 import pytest
 
 from kafkalite.wire.api import ApiKey
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.header import (
     RequestHeader,
@@ -12,7 +13,6 @@ from kafkalite.wire.header import (
     encode_request_header,
     encode_response_header,
 )
-from kafkalite.wire.messages import APIS
 
 API_VERSIONS = APIS[ApiKey.API_VERSIONS]
 FETCH = APIS[ApiKey.FETCH]

@@ -188,6 +188,11 @@ def _replay(shard: "GroupShard", record: StoredRecord, key: GroupMetadataKey) ->
     group.restore(value)
 
 
+def _rebalance(step: Step, group: ClassicGroup) -> None:
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        prepare_rebalance(step, group)
+
+
 CLASSIC = Part(
     kind=GroupKind.CLASSIC,
     handlers={
@@ -200,4 +205,5 @@ CLASSIC = Part(
     replays={GroupMetadataKey: _replay},
     on_timer=_on_timer,
     on_loaded=_on_loaded,
+    rebalance=_rebalance,
 )

@@ -246,6 +246,11 @@ def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     return group.members.get(member_id) or ConsumerMember(member_id=member_id)
 
 
+def _rebalance(step: Step, group: ConsumerGroup) -> None:
+    record = records.group_record(group.group_id, group.group_epoch + 1, group.metadata_hash)
+    step.records.append(record)
+
+
 CONSUMER = Part(
     kind=GroupKind.CONSUMER,
     handlers={
@@ -270,4 +275,5 @@ CONSUMER = Part(
         HeartbeatRequest: classic_members.heartbeat,
         LeaveGroup: classic_members.leave,
     },
+    rebalance=_rebalance,
 )

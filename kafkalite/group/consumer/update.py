@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafkalite.group.consumer import records
-from kafkalite.group.consumer.events import ResolvePatterns
 from kafkalite.group.consumer.group import ConsumerGroup, NameCount
 from kafkalite.group.consumer.member import ConsumerMember, MemberState, Target
 from kafkalite.group.consumer.patterns import check_pattern
 from kafkalite.group.consumer.reconcile import Surroundings, reconcile
 from kafkalite.group.consumer.target import ASSIGNORS, TargetBuilder, is_homogeneous
+from kafkalite.group.effects import ResolvePatterns
 from kafkalite.group.step import Step, TimerKind
 from kafkalite.wire.messages.consumer_group_heartbeat import TopicPartitions
 

@@ -7,11 +7,13 @@ replayed, so each step hands on to the next what it has made.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kafkalite.group.effects import InitializeStates
 from kafkalite.group.java_order import hash_map_order, string_hash
+from kafkalite.group.kinds import EventOfKind, GroupKind
 from kafkalite.group.share import records
 from kafkalite.group.share.assignor import MemberSpec, assign
 from kafkalite.group.share.group import Partitions, ShareGroup, ShareMember, session_timer
-from kafkalite.group.share.states import InitializeStates, missing, with_initializing
+from kafkalite.group.share.states import missing, with_initializing
 from kafkalite.group.step import Step
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.share_group_heartbeat import (
@@ -32,8 +34,10 @@ HASH_SET_CAPACITY = 16
 
 
 @dataclass(slots=True)
-class ShareHeartbeat:
+class ShareHeartbeat(EventOfKind):
     """A ShareGroupHeartbeat request, and who sent it."""
+
+    kind = GroupKind.SHARE
 
     request: ShareGroupHeartbeatRequest
     client_id: str

@@ -1,12 +1,13 @@
 """Share groups in a shard: heartbeats, operators' wishes, timers, records 10 to 15."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafkalite.coordinator.shard import NOTHING, Now, Result, StoredRecord, Ticket
-from kafkalite.group.kinds import Group, GroupKind, Part
+from kafkalite.group.effects import InitializeStates
+from kafkalite.group.kinds import EventOfKind, Group, GroupKind, Part
 from kafkalite.group.share import records
 from kafkalite.group.share.group import (
     LEAVE_EPOCH,
@@ -20,7 +21,6 @@ from kafkalite.group.share.group import (
 )
 from kafkalite.group.share.heartbeat import JOIN_EPOCH, ShareHeartbeat, heartbeat
 from kafkalite.group.share.states import (
-    InitializeStates,
     StatesInitialized,
     all_deleting,
     with_failed,
@@ -49,38 +49,46 @@ RETRY_MS = 500
 
 
 @dataclass(slots=True)
-class DescribeShareGroup:
+class DescribeShareGroup(EventOfKind):
     """One group of a ShareGroupDescribe request; answered with a DescribedGroup."""
 
+    kind = GroupKind.SHARE
+
     group_id: str
 
 
 @dataclass(slots=True)
-class ListShareStates:
+class ListShareStates(EventOfKind):
     """Answered with the initialised share partitions, {topic id: TopicState} (rule 392)."""
 
+    kind = GroupKind.SHARE
+
     group_id: str
 
 
 @dataclass(slots=True)
-class AlterShareOffsets:
+class AlterShareOffsets(EventOfKind):
     """Begin share partitions elsewhere; answered with `InitializeStates`, to be done (rule 393).
 
     Attributes:
         start_offsets: by topic id and partition, which there are.
     """
 
+    kind = GroupKind.SHARE
+
     group_id: str
     start_offsets: Mapping[tuple[UUID, int], int]
 
 
 @dataclass(slots=True)
-class DeleteShareOffsets:
+class DeleteShareOffsets(EventOfKind):
     """Forget how far topics are; answered with `DeletedStates`, to be done (rule 394).
 
     Attributes:
         topic_ids: None for all, before the group is deleted.
     """
+
+    kind = GroupKind.SHARE
 
     group_id: str
     topic_ids: tuple[UUID, ...] | None
@@ -100,8 +108,10 @@ class DeletedStates:
 
 
 @dataclass(slots=True)
-class ShareOffsetsDeleted:
+class ShareOffsetsDeleted(EventOfKind):
     """Share coordinators have forgotten topics; answered with None."""
+
+    kind = GroupKind.SHARE
 
     group_id: str
     topic_ids: tuple[UUID, ...]
@@ -280,10 +290,10 @@ def _on_deleted(
     return _write_states(group, without_deleted(group.states, event.topic_ids), now, ticket, None)
 
 
-def states_of_deleted_topics(shard: "GroupShard", groups: Iterable[Group]) -> list[StoredRecord]:
+def states_of_deleted_topics(shard: "GroupShard") -> list[StoredRecord]:
     """Return the records that take deleted topics out of all groups' share partitions."""
     found = []
-    for group in groups:
+    for group in shard.groups.values():
         if isinstance(group, ShareGroup) and group.states is not None:
             states = without_topics(group.states, shard.metadata)
             if states is not None:
@@ -469,4 +479,5 @@ SHARE = Part(
     },
     on_timer=_on_timer,
     on_loaded=_on_loaded,
+    topics_deleted=states_of_deleted_topics,
 )

@@ -5,32 +5,21 @@ done at share coordinators goes along with it.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
+from kafkalite.group.kinds import EventOfKind, GroupKind
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.share.group import ShareGroup, StatePartitions, TopicState
 
 UNKNOWN = "<UNKNOWN>"
 
 
-@dataclass(slots=True, frozen=True)
-class InitializeStates:
-    """What is to be initialised at share coordinators; also an effect.
-
-    Attributes:
-        state_epoch: the group's epoch.
-        start_offsets: by topic id and partition.
-    """
-
-    group_id: str
-    state_epoch: int
-    start_offsets: Mapping[tuple[UUID, int], int] = field(hash=False)
-
-
 @dataclass(slots=True)
-class StatesInitialized:
+class StatesInitialized(EventOfKind):
     """An event: `InitializeStates` was done, or not; answered with None."""
+
+    kind = GroupKind.SHARE
 
     group_id: str
     partitions: Mapping[UUID, Iterable[int]]

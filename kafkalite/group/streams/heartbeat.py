@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafkalite.group.java_order import hash_map_order, string_hash
-from kafkalite.group.kinds import GroupKind
+from kafkalite.group.kinds import EventOfKind, GroupKind
 from kafkalite.group.step import Step, TimerKind
 from kafkalite.group.streams import records
 from kafkalite.group.streams.assignor import (
@@ -49,8 +49,10 @@ NUM_STANDBY_REPLICAS = "num.standby.replicas"
 
 
 @dataclass(slots=True, kw_only=True)
-class StreamsHeartbeat:
+class StreamsHeartbeat(EventOfKind):
     """A StreamsGroupHeartbeat request that makes sense, and who sent it."""
+
+    kind = GroupKind.STREAMS
 
     request: StreamsGroupHeartbeatRequest
     client_id: str

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kafkalite.coordinator.shard import NOTHING, Now, Result, StoredRecord, Ticket
 from kafkalite.group.classic.join import JoinGroup
 from kafkalite.group.classic.part import join_classic
-from kafkalite.group.kinds import GroupKind, Part
+from kafkalite.group.kinds import EventOfKind, GroupKind, Part
 from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.group.streams import records
 from kafkalite.group.streams.describe import described_group
@@ -37,8 +37,10 @@ RETRY_MS = 500
 
 
 @dataclass(slots=True)
-class DescribeStreamsGroup:
+class DescribeStreamsGroup(EventOfKind):
     """One group of a StreamsGroupDescribe request; answered with a DescribedGroup."""
+
+    kind = GroupKind.STREAMS
 
     group_id: str
 

@@ -9,11 +9,11 @@ from kafkalite.group.consumer.events import (
     ConsumerHeartbeat,
     DescribeConsumerGroup,
     PatternsResolved,
-    ResolvePatterns,
 )
 from kafkalite.group.consumer.group import ConsumerGroup, Resolution
 from kafkalite.group.consumer.heartbeat import check_heartbeat
 from kafkalite.group.consumer.patterns import matching_topics
+from kafkalite.group.effects import ResolvePatterns
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.shard import TopicsChanged
 from kafkalite.meta.changes import (

@@ -22,8 +22,8 @@ from kafkalite.group.consumer.embedded import read_assignment
 from kafkalite.group.java_order import copied_set_order, uuid_hash
 from kafkalite.group.records import GroupRecordCodec
 from kafkalite.types import ZERO_UUID
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.errors import ErrorCode
-from kafkalite.wire.messages import APIS
 from kafkalite.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kafkalite.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

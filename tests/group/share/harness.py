@@ -9,12 +9,13 @@ from uuid import UUID
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinator.records import decode_batch
+from kafkalite.group.effects import InitializeStates
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.shard import TopicsChanged, TopicsDeleted
 from kafkalite.group.share.group import ShareGroup
 from kafkalite.group.share.heartbeat import ShareHeartbeat
 from kafkalite.group.share.part import DescribeShareGroup
-from kafkalite.group.share.states import InitializeStates, StatesInitialized
+from kafkalite.group.share.states import StatesInitialized
 from kafkalite.meta.changes import (
     GROUP_RESOURCE,
     ConfigsChanged,

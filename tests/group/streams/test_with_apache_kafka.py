@@ -18,8 +18,8 @@ from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
 from kafkalite.coordinator.records import decode_batch
 from kafkalite.group.records import GroupRecordCodec
+from kafkalite.wire.apis import APIS
 from kafkalite.wire.errors import ErrorCode
-from kafkalite.wire.messages import APIS
 from kafkalite.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kafkalite.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafkalite.wire.messages.delete_groups import DeleteGroupsRequest
