@@ -56,14 +56,14 @@ HANDLERS = {
         fetch,
         find_coordinator,
         list_offsets,
-        offsets,
+        offset_commit,
         produce,
-        producer_ids,
-        producers,
+        init_producer_id,
+        describe_producers,
         transactions,
-        txn_admin,
-        txn_markers,
-        txn_offsets,
+        describe_transactions,
+        write_txn_markers,
+        txn_offset_commit,
     )
     for handler in module.HANDLERS
 }
