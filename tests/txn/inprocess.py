@@ -13,11 +13,17 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from kafkalite.api import (
     api_versions,
+    describe_producers,
+    describe_transactions,
     fetch,
     find_coordinator,
+    init_producer_id,
     list_offsets,
+    offset_commit,
     produce,
     transactions,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from kafkalite.api.client_metrics import ClientMetrics
 from kafkalite.api.context import RequestContext, Services
