@@ -1,16 +1,16 @@
 """`kafkalite consume`: print records."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
-from kafkalite.cli.options import partition_list, with_cluster
+from kafkalite.cli.options import partition_list, registry_option, with_cluster
 from kafkalite.cli.output import Progress, examples, plural, progress
 from kafkalite.cli.positions import FORMS, Position, parse_position, position_option
 from kafkalite.cli.rendering import FORMATS
 from kafkalite.client.cluster import Client
-from kafkalite.client.consumer import Consumer
+from kafkalite.client.consumer import ConsumedRecord, Consumer
 from kafkalite.client.groups import commit_offsets, committed_offsets
 from kafkalite.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, ends
 from kafkalite.types import TopicPartition
@@ -23,6 +23,7 @@ ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMIT
         "kafkalite consume orders",
         "kafkalite consume orders --from -10 --follow --format long",
         "kafkalite consume orders --from @-1h --format json > last-hour.json",
+        "kafkalite consume orders --schema-registry http://127.0.0.1:9080/schema-registry",
     )
 )
 @click.argument("topic")
@@ -66,6 +67,7 @@ ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMIT
     show_default=True,
     help="Whether records of open and aborted transactions are printed.",
 )
+@registry_option
 @with_cluster
 def consume(
     client: Client,
@@ -77,12 +79,14 @@ def consume(
     format_name: str,
     group_id: str | None,
     isolation: str,
+    registry_url: str | None,
 ) -> None:
     """Print the records of TOPIC up to its present end.
 
     The order is kept within each partition.
     """
     level = ISOLATION[isolation]
+    render = _renderer(format_name, registry_url)
     places = [
         place
         for place in client.partitions(topic)
@@ -102,7 +106,7 @@ def consume(
     bar = progress("consume", total=total, unit="records", shown=not sys.stdout.isatty())
     with bar:
         try:
-            printed = _print_records(consumer, format_name, count, bar)
+            printed = _print_records(consumer, render, count, bar)
         except KeyboardInterrupt:
             if not follow:
                 raise
@@ -115,9 +119,22 @@ def consume(
         click.echo(plural(printed, "record"), err=True)
 
 
-def _print_records(consumer: Consumer, format_name: str, count: int | None, bar: Progress) -> int:
-    """Print until the consumer is done or `count` records are; return how many were printed."""
+Render = Callable[[ConsumedRecord], bytes]
+
+
+def _renderer(format_name: str, registry_url: str | None) -> Render:
     render = FORMATS[format_name]
+    if registry_url is None:
+        return render
+    # Most runs do without it.
+    from kafkalite.cli.schemas import Decoder, client_of
+
+    decoder = Decoder(client_of(registry_url))
+    return lambda record: render(decoder.decoded(record))
+
+
+def _print_records(consumer: Consumer, render: Render, count: int | None, bar: Progress) -> int:
+    """Print until the consumer is done or `count` records are; return how many were printed."""
     output = sys.stdout.buffer
     printed = 0
     while not consumer.done:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import click
@@ -82,3 +83,38 @@ def partition_list(
             )
         numbers.update(range(int(first), int(last if dash else first) + 1))
     return sorted(numbers)
+
+
+def registry_option(command: Callable[..., Result]) -> Callable[..., Result]:
+    """Give a command `--schema-registry`."""
+    return click.option(
+        "--schema-registry",
+        "registry_url",
+        metavar="URL",
+        envvar="KAFKALITE_SCHEMA_REGISTRY",
+        show_envvar=True,
+        help="Where the schemas (Avro, JSON Schema, Protobuf) of keys and values are; "
+        "here they are JSON.",
+    )(command)
+
+
+def schema_options(
+    part: str, default: str
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Give a command what says with which schema it writes keys or values."""
+
+    def add(command: Callable[..., Result]) -> Callable[..., Result]:
+        command = click.option(
+            f"--{part}-protobuf", metavar="NAME", help="Message of a .proto file with several."
+        )(command)
+        command = click.option(
+            f"--{part}-subject", metavar="SUBJECT", help=f"Subject other than TOPIC-{part}."
+        )(command)
+        return click.option(
+            f"--{part}-schema",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help=f"File of the {part}s' schema (.avsc, .json, .proto), which is registered. "
+            f"{default}",
+        )(command)
+
+    return add

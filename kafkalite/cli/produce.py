@@ -5,18 +5,22 @@ import select
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkalite.cli.options import with_cluster
+from kafkalite.cli.options import registry_option, schema_options, with_cluster
 from kafkalite.cli.output import Progress, examples, plural, progress
 from kafkalite.cli.parameters import pairs
-from kafkalite.cli.rendering import NewRecord, parse_json
+from kafkalite.cli.rendering import NewRecord, parse_json, to_bytes
 from kafkalite.client.cluster import Client
 from kafkalite.client.producer import Producer
 from kafkalite.wire.compression import Codec
+
+if TYPE_CHECKING:
+    from kafkalite.cli.schemas import Encoder
 
 READ_BYTES: Final = 256 * 1024
 LINE_MAX_BYTES: Final = 128 * 1024 * 1024
@@ -34,6 +38,7 @@ ACKS: Final = {"all": -1, "1": 1, "0": 0}
         "kafkalite produce orders -m '{\"id\": 1}' -k customer-7",
         "kafkalite produce orders --key-separator : < orders.txt",
         "kafkalite consume orders --format json | kafkalite produce copy --format json",
+        "kafkalite produce orders -m '{\"id\": 1}' --schema-registry URL --value-schema order.avsc",
     )
 )
 @click.argument("topic")
@@ -86,9 +91,13 @@ ACKS: Final = {"all": -1, "1": 1, "0": 0}
     "--repartition", is_flag=True, help="Choose partitions anew where JSON lines name them."
 )
 @click.option("--empty-as-null", is_flag=True, help="An empty value is null (a tombstone).")
+@registry_option
+@schema_options("value", "With --schema-registry, values are JSON of TOPIC-value's latest schema.")
+@schema_options("key", "Keys have no schema unless one of these options is there.")
 @with_cluster
 def produce(
     client: Client,
+    /,
     topic: str,
     files: tuple[str, ...],
     messages: tuple[str, ...],
@@ -102,14 +111,17 @@ def produce(
     acks: str,
     repartition: bool,
     empty_as_null: bool,
+    registry_url: str | None,
+    **schema_choices: Any,
 ) -> None:
     """Write records to TOPIC: from -m, from FILES, or from standard input.
 
     A topic that does not exist is created, if the broker is set to (kafkalite is).
     """
-    parse = _parser(format_name, key_separator)
+    schemas = _schemas(registry_url, topic, schema_choices)
+    parse = _parser(format_name, key_separator, schemas)
     overrides = _Overrides(
-        key=None if key is None else key.encode(),
+        key=None if key is None else _of_text(schemas.key, key.encode(), "--key"),
         headers=[(name, value.encode()) for name, value in headers.items()],
         partition=partition,
         timestamp_ms=timestamp_ms,
@@ -120,10 +132,12 @@ def produce(
     sources = list(files) or ([] if messages else ["-"])
     with progress("produce", total=_total_bytes(sources), unit="B") as bar:
         for message in messages:
-            overrides.send(producer, NewRecord(message.encode()))
+            value = _of_text(schemas.value, message.encode(), "--message")
+            overrides.send(producer, NewRecord(value))
         for source in sources:
             if format_name == "whole":
-                overrides.send(producer, NewRecord(_read_whole(source)))
+                value = _of_text(schemas.value, _read_whole(source), source)
+                overrides.send(producer, NewRecord(value))
             else:
                 _send_lines(source, producer, parse, overrides, bar)
         producer.flush()
@@ -156,18 +170,66 @@ class _Overrides:
 Parse = Callable[[bytes], NewRecord]
 
 
-def _parser(format_name: str, key_separator: str | None) -> Parse:
-    if key_separator is None:
-        return parse_json if format_name == "json" else NewRecord
-    if format_name != "lines" or not key_separator:
+class _Schemas(NamedTuple):
+    """With which schemas keys and values are written; None for those without."""
+
+    key: "Encoder | None" = None
+    value: "Encoder | None" = None
+
+
+def _schemas(url: str | None, topic: str, choices: dict[str, Any]) -> _Schemas:
+    if url is None:
+        given = [f"--{name.replace('_', '-')}" for name, choice in choices.items() if choice]
+        if given:
+            raise click.UsageError(f"{given[0]} needs --schema-registry.")
+        return _Schemas()
+    # Most runs do without it.
+    from kafkalite.cli.schemas import client_of, encoder_of
+
+    client = client_of(url)
+
+    def encoder(part: str) -> "Encoder":
+        subject = choices[f"{part}_subject"] or f"{topic}-{part}"
+        return encoder_of(
+            client, subject, choices[f"{part}_schema"], choices[f"{part}_protobuf"] or ""
+        )
+
+    has_key = any(choices[f"key_{name}"] for name in ("schema", "subject", "protobuf"))
+    return _Schemas(encoder("key") if has_key else None, encoder("value"))
+
+
+def _of_text(encoder: "Encoder | None", text: bytes, what: str) -> bytes | None:
+    """Return what is written for a text of the command line or a whole file."""
+    if encoder is None:
+        return text
+    try:
+        return encoder.encode_text(text)
+    except ValueError as error:
+        raise click.ClickException(f"{what}: {error}") from None
+
+
+def _parser(format_name: str, key_separator: str | None, schemas: _Schemas) -> Parse:
+    of_key, of_value = schemas
+    if key_separator is not None and (format_name != "lines" or not key_separator):
         raise click.UsageError("--key-separator is for --format lines, and not empty.")
+    if format_name == "json":
+        return partial(
+            parse_json,
+            key=to_bytes if of_key is None else of_key.encode,
+            value=to_bytes if of_value is None else of_value.encode,
+        )
+    if key_separator is None:
+        return NewRecord if of_value is None else lambda line: NewRecord(of_value.encode_text(line))
     separator = key_separator.replace("\\t", "\t").encode()
 
     def parse(line: bytes) -> NewRecord:
         key, found, value = line.partition(separator)
         if not found:
             raise ValueError(f"no {key_separator!r} between key and value")
-        return NewRecord(value, key)
+        return NewRecord(
+            value if of_value is None else of_value.encode_text(value),
+            key if of_key is None else of_key.encode_text(key),
+        )
 
     return parse
 

@@ -14,6 +14,10 @@ NULL: Final = b"null"
 BASE64: Final = "base64"
 
 
+class JsonText(bytes):
+    """Bytes of a key or value that are JSON, made of what was written with a schema."""
+
+
 @dataclass(slots=True)
 class NewRecord:
     """A record to be written; None stands for what the command line or the producer decides."""
@@ -70,10 +74,32 @@ FORMATS: Final[dict[str, Callable[[ConsumedRecord], bytes]]] = {
 }
 
 
-def parse_json(line: bytes) -> NewRecord:
+ToBytes = Callable[[Any], bytes | None]
+
+
+def to_bytes(value: Any) -> bytes | None:
+    """Return the bytes that a JSON value stands for; those of its text if it is none of ours.
+
+    Raises:
+        ValueError: bad base64.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and value.keys() == {BASE64}:
+        try:
+            return base64.b64decode(value[BASE64], validate=True)
+        except (binascii.Error, TypeError):
+            raise ValueError("bad base64") from None
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def parse_json(line: bytes, key: ToBytes = to_bytes, value: ToBytes = to_bytes) -> NewRecord:
     """Return the record that `render_json` wrote; only `value` need be there.
 
-    Any other JSON in `key` or `value` (a number, an object) is written as its JSON text.
+    Any other JSON in `key` or `value` (a number, an object) is written as its JSON text, or as what
+    the functions of these names make of it.
 
     Raises:
         ValueError: the line is no such object.
@@ -85,12 +111,12 @@ def parse_json(line: bytes) -> NewRecord:
     if isinstance(headers, dict):
         headers = list(headers.items())
     try:
-        pairs = [(str(name), _from_json(content)) for name, content in headers]
+        pairs = [(str(name), to_bytes(content)) for name, content in headers]
     except (TypeError, ValueError):
         raise ValueError('"headers" is neither an object nor a list of pairs') from None
     return NewRecord(
-        value=_from_json(document["value"]),
-        key=_from_json(document.get("key")),
+        value=value(document["value"]),
+        key=key(document.get("key")),
         headers=pairs,
         partition=_integer(document, "partition"),
         timestamp_ms=_integer(document, "timestamp"),
@@ -104,23 +130,12 @@ def _printable(data: bytes | None) -> str:
 def _to_json(data: bytes | None) -> Any:
     if data is None:
         return None
+    if isinstance(data, JsonText):
+        return json.loads(data)
     try:
         return data.decode()
     except UnicodeDecodeError:
         return {BASE64: base64.b64encode(data).decode()}
-
-
-def _from_json(value: Any) -> bytes | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, dict) and value.keys() == {BASE64}:
-        try:
-            return base64.b64decode(value[BASE64], validate=True)
-        except (binascii.Error, TypeError):
-            raise ValueError("bad base64") from None
-    return json.dumps(value, ensure_ascii=False).encode()
 
 
 def _integer(document: dict[str, Any], name: str) -> int | None:

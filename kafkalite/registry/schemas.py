@@ -1,7 +1,7 @@
 """Text of schemas: whether it is one, its canonical form, and what gets on with what.
 
-Avro is left to Apache's own library, which is imported when the first Avro schema comes (the extra
-`registry`). Protobuf is stored and served; nothing is checked but that there is a message.
+Avro is left to Apache's own library, Protobuf to protoxy and Google's; both are imported when the
+first such schema comes (the extra `registry`).
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkalite.registry import json_schema
+from kafkalite.registry import json_schema, protobuf
 from kafkalite.registry.errors import invalid_schema
 from kafkalite.registry.model import Schema, SchemaType
 
@@ -25,7 +25,6 @@ Resolved = Sequence[tuple[str, Schema]]
 
 _COMMENTS: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _SPACES: Final = re.compile(r"\s+")
-_MESSAGE: Final = re.compile(r"\b(message|enum)\s+\w+\s*\{")
 
 
 def canonical(schema: Schema, references: Resolved, *, normalize: bool = False) -> Schema:
@@ -43,13 +42,14 @@ def canonical(schema: Schema, references: Resolved, *, normalize: bool = False) 
         raise invalid_schema(f"longer than {TEXT_MAX_BYTES} bytes")
     match schema.schema_type:
         case SchemaType.AVRO:
-            _parse_avro(schema, references)
+            parse_avro(schema, references)
             text = _compact(_load(schema.text), sort=normalize)
         case SchemaType.JSON:
             said = _load(schema.text)
             json_schema.check(said)
             text = _compact(said, sort=normalize)
         case SchemaType.PROTOBUF:
+            protobuf.check(schema.text, texts_of(references))
             text = _plain_protobuf(schema.text)
     return Schema(schema.schema_type, text, schema.references)
 
@@ -67,12 +67,15 @@ def incompatibilities(
     match reader.schema_type:
         case SchemaType.AVRO:
             return _avro_incompatibilities(
-                _parse_avro(reader, reader_references), _parse_avro(writer, writer_references)
+                parse_avro(reader, reader_references), parse_avro(writer, writer_references)
             )
         case SchemaType.JSON:
             return json_schema.incompatibilities(_load(reader.text), _load(writer.text))
         case SchemaType.PROTOBUF:
-            return []
+            return protobuf.incompatibilities(
+                protobuf.descriptors(reader.text, texts_of(reader_references)),
+                protobuf.descriptors(writer.text, texts_of(writer_references)),
+            )
 
 
 def _load(text: str) -> Any:
@@ -111,7 +114,12 @@ def _parsed(text: str, before: tuple[str, ...]) -> "AvroSchema":
         raise invalid_schema(str(error) or type(error).__name__) from None
 
 
-def _parse_avro(schema: Schema, references: Resolved) -> "AvroSchema":
+def parse_avro(schema: Schema, references: Resolved) -> "AvroSchema":
+    """Return an Avro schema as Apache's library has it.
+
+    Raises:
+        RegistryError: INVALID_SCHEMA.
+    """
     return _parsed(schema.text, tuple(each.text for _, each in references))
 
 
@@ -131,19 +139,13 @@ def _avro_incompatibilities(reader: "AvroSchema", writer: "AvroSchema") -> list[
 # --- Protobuf ------------------------------------------------------------------------------------
 
 
+def texts_of(references: Resolved) -> tuple[tuple[str, str], ...]:
+    """Return (name, text) of the schemas that one refers to."""
+    return tuple((name, each.text) for name, each in references)
+
+
 def _plain_protobuf(text: str) -> str:
-    """Return .proto text without comments, with one space where there were several.
-
-    Raises:
-        RegistryError: INVALID_SCHEMA: nothing is defined in it.
-    """
+    """Return .proto text without comments, with one space where there were several."""
     bare = _COMMENTS.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
-    if not _MESSAGE.search(bare) and not _is_descriptor(text):
-        raise invalid_schema("no message is defined")
-    lines: Iterable[str] = (_SPACES.sub(" ", line).rstrip() for line in bare.splitlines())
-    return "\n".join(line for line in lines if line.strip()) + "\n"
-
-
-def _is_descriptor(text: str) -> bool:
-    """Whether text is a file descriptor in base64, as some serializers send it."""
-    return bool(re.fullmatch(r"[A-Za-z0-9+/=\s]{16,}", text))
+    lines: Iterable[str] = (_SPACES.sub(" ", line).strip() for line in bare.splitlines())
+    return "\n".join(line for line in lines if line) + "\n"

@@ -212,8 +212,11 @@ def test_protobuf_is_the_same_whatever_its_comments(registry):
         SchemaType.PROTOBUF, 'syntax = "proto3";\nmessage A {\n int32  b = 1; /* y */ \n}'
     )
     assert registry.register("s", first) == registry.register("s", second) == (1, 1)
-    third = Schema(SchemaType.PROTOBUF, "message A { string b = 1; }")
+    third = Schema(SchemaType.PROTOBUF, 'syntax = "proto3"; message A { bool b = 1; }')
     assert registry.register("s", third) == (2, 2)
+    fourth = Schema(SchemaType.PROTOBUF, 'syntax = "proto3"; message A { string b = 1; }')
+    with pytest.raises(RegistryError, match="was bool, and is string"):
+        registry.register("s", fourth)
 
 
 def test_a_type_reads_only_its_own_kind(registry):
