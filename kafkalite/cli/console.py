@@ -7,7 +7,7 @@ from functools import partial
 import click
 import trio
 
-from kafkalite.cli.options import with_cluster
+from kafkalite.cli.options import registry_option, with_cluster
 from kafkalite.cli.output import examples
 from kafkalite.cli.parameters import listen_address
 from kafkalite.client.cluster import Client
@@ -18,6 +18,7 @@ from kafkalite.http.port import DEFAULT_PORT, LOOPBACK, HttpAddress, HttpPortErr
 @click.command(
     epilog=examples(
         "kafkalite console -b broker:9092",
+        "kafkalite console -b broker:9092 --schema-registry http://registry:8081",
         "kafkalite console -b broker:9092 --write --listen 127.0.0.1:8080",
     )
 )
@@ -28,8 +29,11 @@ from kafkalite.http.port import DEFAULT_PORT, LOOPBACK, HttpAddress, HttpPortErr
     help=f"Where browsers find it.  [default: {LOOPBACK}:{DEFAULT_PORT} or the next free port]",
 )
 @click.option("--write", is_flag=True, help="Let the pages change things; else they only look.")
+@registry_option
 @with_cluster
-def console(client: Client, listen: tuple[str, int] | None, write: bool) -> None:
+def console(
+    client: Client, listen: tuple[str, int] | None, write: bool, registry_url: str | None
+) -> None:
     """Serve the web console for any Kafka, until Ctrl-C.
 
     When browsers can connect, one line is printed on standard output:
@@ -42,6 +46,15 @@ def console(client: Client, listen: tuple[str, int] | None, write: bool) -> None
         address = HttpAddress(host=listen[0] or "0.0.0.0", port=listen[1])
         if not address.is_loopback:
             token = os.urandom(16).hex()
+    schemas = None
+    if registry_url is not None:
+        # Most consoles do without it.
+        from kafkalite.registry.lookup import remote
+
+        try:
+            schemas = remote(registry_url)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
     client.any_broker()  # says at once that nobody is there
     end = "" if token is None else f"/?token={token}"
 
@@ -55,6 +68,7 @@ def console(client: Client, listen: tuple[str, int] | None, write: bool) -> None
                         address,
                         can_write=write,
                         token=token,
+                        schemas=schemas,
                         on_ready=lambda url: click.echo(f"kafkalite console ready: {url}{end}"),
                     )
                 )

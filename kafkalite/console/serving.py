@@ -1,6 +1,7 @@
 """The console as a process of its own: the same pages and API, over a client."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -12,6 +13,9 @@ from kafkalite.http.routing import Router
 from kafkalite.http.server import HttpServer
 from kafkalite.observe.serving import cluster_routes
 
+if TYPE_CHECKING:
+    from kafkalite.registry.lookup import SchemaLookup
+
 
 async def serve_console(
     client: Client,
@@ -20,15 +24,18 @@ async def serve_console(
     can_write: bool,
     token: str | None,
     on_ready: Callable[[str], object],
+    schemas: "SchemaLookup | None" = None,
 ) -> None:
     """Serve until cancelled; `on_ready` is told where.
+
+    `schemas` decodes keys and values that were written with one.
 
     Raises:
         HttpPortError: the address cannot be listened on.
     """
 
     def make_server() -> HttpServer:
-        cluster = WireCluster(client, can_write=can_write)
+        cluster = WireCluster(client, can_write=can_write, schemas=schemas)
         router = Router()
         host, port = client.bootstrap[0]
         facts = {"is_broker": False, "bootstrap": f"{host}:{port}"}

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
@@ -12,6 +12,9 @@ from kafkalite.client.errors import ClientError
 from kafkalite.wire.api import Api
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.schema import Structure
+
+if TYPE_CHECKING:
+    from kafkalite.registry.lookup import SchemaLookup
 
 Request = TypeVar("Request", bound=Structure)
 Response = TypeVar("Response", bound=Structure)
@@ -26,11 +29,15 @@ class WireCluster:
     Args:
         client: connects to it; nobody else may use it.
         can_write: let through what changes something.
+        schemas: of keys and values; None without a schema registry.
     """
 
-    def __init__(self, client: Client, *, can_write: bool) -> None:
+    def __init__(
+        self, client: Client, *, can_write: bool, schemas: "SchemaLookup | None" = None
+    ) -> None:
         self._client = client
         self.can_write = can_write
+        self.schemas = schemas
         self._turn = trio.Lock()
 
     async def ask(

@@ -6,7 +6,7 @@ Two answer them: the broker that this runs in (`inside.InsideCluster`), and a cl
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 import trio
 
@@ -29,6 +29,9 @@ from kafkalite.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from kafkalite.wire.schema import Structure
+
+if TYPE_CHECKING:
+    from kafkalite.registry.lookup import SchemaLookup
 
 Request = TypeVar("Request", bound=Structure)
 Response = TypeVar("Response", bound=Structure)
@@ -64,9 +67,11 @@ class Cluster(Protocol):
 
     Attributes:
         can_write: requests that change something are let through.
+        schemas: of keys and values; None without a schema registry.
     """
 
     can_write: bool
+    schemas: "SchemaLookup | None"
 
     async def ask(
         self, api: Api[Request, Response], message: Request, *, broker: int | None = None

@@ -8,12 +8,15 @@ import json
 import struct
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.codec import Codec
 from kafkalite.wire.errors import MalformedMessage
+
+if TYPE_CHECKING:
+    from kafkalite.registry.lookup import SchemaLookup
 
 SHOWN_MAX_BYTES: Final = 64 * 1024
 """Of a longer value the beginning is shown."""
@@ -38,8 +41,12 @@ INTERNAL: Final[dict[str, tuple[str, ...]]] = {
 """Modules that declare what lies in Kafka's own topics."""
 
 
-def decoded(data: bytes | None) -> dict[str, Any]:
-    """Return {"type", "value", "size"} and where useful "base64" of bytes; value is JSON."""
+def decoded(data: bytes | None, schemas: "SchemaLookup | None" = None) -> dict[str, Any]:
+    """Return {"type", "value", "size"} and where useful "base64" of bytes; value is JSON.
+
+    Of what was written with a schema also "schema_id", "inner", the schema's type or what the bytes
+    look like without it, and "problem", why it is not shown by its schema.
+    """
     if data is None:
         return {"type": "null", "value": None, "size": 0}
     size = len(data)
@@ -48,14 +55,14 @@ def decoded(data: bytes | None) -> dict[str, Any]:
         return {**_plain(cut), "size": size, "cut": True}
     if size >= SCHEMA_HEADER.size and data[0] == SCHEMA_MAGIC:
         _, schema_id = SCHEMA_HEADER.unpack_from(data)
+        told = {"type": "schema", "schema_id": schema_id, "size": size}
+        known = None if schemas is None else schemas.decode(data)
+        if known is not None and not known.problem:
+            return {**told, "inner": known.schema_type, "value": known.value}
         inner = _plain(data[SCHEMA_HEADER.size :])
-        return {
-            **inner,
-            "type": "schema",
-            "inner": inner["type"],
-            "schema_id": schema_id,
-            "size": size,
-        }
+        if known is not None and known.schema_type:
+            told["problem"] = known.problem
+        return {**inner, **told, "inner": inner["type"]}
     return {**_plain(data), "size": size}
 
 

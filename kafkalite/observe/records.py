@@ -6,8 +6,9 @@ is kept here between them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.client.consumer import visible_batches
 from kafkalite.http.slices import Slices
@@ -20,9 +21,9 @@ from kafkalite.observe.cluster import (
     list_offsets,
     records_of,
 )
-from kafkalite.observe.decoding import decoded, internal
+from kafkalite.observe.decoding import SHOWN_MAX_BYTES, decoded, internal
 from kafkalite.observe.rendering import message_json
-from kafkalite.observe.search import Filter
+from kafkalite.observe.search import Filter, plain_json
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
@@ -36,6 +37,9 @@ from kafkalite.wire.records import (
     Record,
     iterate_records,
 )
+
+if TYPE_CHECKING:
+    from kafkalite.registry.lookup import SchemaLookup
 
 FETCH_BYTES: Final = 256 * 1024
 """Read of one partition at a time; about a millisecond to decode."""
@@ -166,6 +170,8 @@ async def _read_some(
         return
     check(data.error_code, str(place))
     aborted = (data.aborted_transactions or []) if committed else None
+    schemas = cluster.schemas
+    json_of = None if schemas is None else partial(_json_of, schemas)
     moved = at
     for header, batch in visible_batches(records_of(data.records), aborted):
         if batch is not None:
@@ -173,8 +179,10 @@ async def _read_some(
                 if not at <= record.offset < end:
                     continue
                 moved = record.offset + 1
-                if wanted.matches(record):
-                    reading.messages.append(record_json(place, header, record))
+                if schemas is not None:
+                    await schemas.load(record.key, record.value)
+                if wanted.matches(record, json_of):
+                    reading.messages.append(record_json(place, header, record, schemas))
                     if len(reading.messages) >= limit:
                         reading.scanned += moved - at
                         reading.cursor[place.partition] = moved
@@ -198,14 +206,28 @@ def _records(
         reading.skipped.append(f"{place} from offset {header.base_offset}: {error}")
 
 
-def record_json(place: TopicPartition, header: BatchHeader, record: Record) -> dict[str, Any]:
+def _json_of(schemas: "SchemaLookup", value: bytes | None) -> Any:
+    """Return the JSON that a value is, by its schema or by itself."""
+    if value is not None and len(value) <= SHOWN_MAX_BYTES:
+        known = schemas.decode(value)
+        if known is not None and not known.problem:
+            return known.value
+    return plain_json(value)
+
+
+def record_json(
+    place: TopicPartition,
+    header: BatchHeader,
+    record: Record,
+    schemas: "SchemaLookup | None" = None,
+) -> dict[str, Any]:
     """Return a record as the API tells it."""
     found: dict[str, Any] = {
         "partition": place.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": decoded(record.key),
-        "value": decoded(record.value),
+        "key": decoded(record.key, schemas),
+        "value": decoded(record.value, schemas),
         "headers": [{"name": name, **decoded(value)} for name, value in record.headers],
         "leader_epoch": header.partition_leader_epoch,
         "producer_id": header.producer_id,

@@ -19,7 +19,10 @@ from kafkalite.wire.records import Record
 CONDITIONS_MAX: Final = 20
 TEXT_MAX: Final = 2_000
 
-Condition = Callable[[Record], bool]
+JsonOf = Callable[[bytes | None], Any]
+"""Returns the JSON that a value is, or raises ValueError or RecursionError."""
+
+Condition = Callable[[Record, JsonOf], bool]
 
 _FIELD = re.compile(r"^\$((?:\.[\w-]+|\[\d+\])*)\s*(>=|<=|!=|=|>|<|~)\s*(.*)$", re.DOTALL)
 _PART = re.compile(r"\.([\w-]+)|\[(\d+)\]")
@@ -31,9 +34,15 @@ class Filter:
 
     conditions: tuple[Condition, ...] = ()
 
-    def matches(self, record: Record) -> bool:
-        """Whether a record is wanted."""
-        return all(condition(record) for condition in self.conditions)
+    def matches(self, record: Record, json_of: "JsonOf | None" = None) -> bool:
+        """Whether a record is wanted; `json_of` knows values that are JSON in another form."""
+        reads = json_of or plain_json
+        return all(condition(record, reads) for condition in self.conditions)
+
+
+def plain_json(value: bytes | None) -> Any:
+    """Return the JSON that a value is."""
+    return json.loads(value or b"")
 
 
 def parse_filter(text: str) -> Filter:
@@ -61,7 +70,7 @@ def _joined(text: str) -> str:
 def _condition(word: str) -> Condition:
     if word.startswith("-") and len(word) > 1 and not word[1].isdigit():
         inner = _condition(word[1:])
-        return lambda record: not inner(record)
+        return lambda record, reads: not inner(record, reads)
     field = _FIELD.match(word)
     if field:
         path, operator, wanted = field.groups()
@@ -69,15 +78,15 @@ def _condition(word: str) -> Condition:
     name, colon, rest = word.partition(":")
     if colon and name == "key":
         key = rest.encode()
-        return lambda record: record.key == key
+        return lambda record, _: record.key == key
     if colon and name == "header":
         header, equals, value = rest.partition("=")
-        return lambda record: any(
+        return lambda record, _: any(
             each == header and (not equals or (content or b"").decode("utf-8", "replace") == value)
             for each, content in record.headers
         )
     needle = word.lower().encode()
-    return lambda record: (
+    return lambda record, _: (
         needle in (record.value or b"").lower()
         or needle in (record.key or b"").lower()
         or any(needle in name.lower().encode() or needle in (value or b"").lower()
@@ -92,9 +101,9 @@ def _field_condition(path: str, operator: str, text: str) -> Condition:
         wanted = text
     steps: list[str | int] = [int(index) if index else name for name, index in _PART.findall(path)]
 
-    def holds(record: Record) -> bool:
+    def holds(record: Record, reads: JsonOf) -> bool:
         try:
-            value = json.loads(record.value or b"")
+            value = reads(record.value)
         except (ValueError, RecursionError):
             return False
         for step in steps:

@@ -37,6 +37,9 @@ def broker_server(parts: BrokerParts, *, token: str | None) -> HttpServer:
     router = Router()
     for routes in broker_routes(cluster, history):
         router.add(routes)
+    if parts.services.config.bool("kafkalite.schema.registry"):
+        for routes in _registry_routes(cluster):
+            router.add(routes)
     hosts = parts.services.config.list("kafkalite.http.allowed.hosts")
     server = HttpServer(router, AccessRules.of(hosts, token))
     server.background.append(history.run)
@@ -75,19 +78,24 @@ def broker_routes(cluster: InsideCluster, history: History) -> "Iterator[list[Ro
 
 
 def optional_routes(parts: BrokerParts) -> "Iterator[list[Route]]":
-    """Yield the routes of what this broker has by its settings: control, a schema registry."""
-    services = parts.services
+    """Yield the routes of what this broker has by its settings: control."""
     if parts.control.is_allowed:
         from kafkalite.faults.control import ControlApi
 
         yield ControlApi(parts.control, services.metadata).routes()
-    if services.config.bool("kafkalite.schema.registry"):
-        from kafkalite.registry.rest import RegistryApi
-        from kafkalite.registry.service import Registry
 
-        yield RegistryApi(
-            Registry(services).ask, lambda: services.metadata.image.cluster_id or ""
-        ).routes()
+
+def _registry_routes(cluster: InsideCluster) -> "Iterator[list[Route]]":
+    """Yield the schema registry's routes, and let records be shown by its schemas."""
+    # Only who wants a registry pays for the import.
+    from kafkalite.registry.lookup import SchemaLookup
+    from kafkalite.registry.rest import RegistryApi
+    from kafkalite.registry.service import Registry
+
+    services = cluster.parts.services
+    registry = Registry(services)
+    cluster.schemas = SchemaLookup(registry.schema)
+    yield RegistryApi(registry.ask, lambda: services.metadata.image.cluster_id or "").routes()
 
 
 def cluster_routes(

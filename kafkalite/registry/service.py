@@ -7,7 +7,9 @@ import trio
 from kafkalite.coordinator.slot import Parked
 from kafkalite.meta.events import CreateTopic
 from kafkalite.registry.errors import RegistryError, RegistryErrorCode
-from kafkalite.registry.shard import SCHEMAS_TOPIC
+from kafkalite.registry.model import RegistryState
+from kafkalite.registry.shard import SCHEMAS_TOPIC, Look
+from kafkalite.registry.values import ResolvedSchema
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ class Registry:
             RegistryError: its refusal; STORE, STORE_TIMED_OUT or FORWARDING if it could not be
                 asked.
         """
+        if SCHEMAS_TOPIC not in self._services.metadata.image.topics and isinstance(event, Look):
+            await trio.lowlevel.checkpoint()
+            return event.function(RegistryState())  # nobody registered anything yet
         await self._ensure_topic()
         with trio.move_on_after(LOAD_TIMEOUT_S):
             while True:
@@ -44,6 +49,16 @@ class Registry:
                         raise self._failure(error) from error
                 await trio.sleep(LOAD_PAUSE_S)
         raise RegistryError(RegistryErrorCode.STORE_TIMED_OUT, f"{SCHEMAS_TOPIC} is being read")
+
+    async def schema(self, schema_id: int) -> ResolvedSchema:
+        """Return a schema by its id, with what it refers to. Raises as `ask`."""
+
+        def look(state: RegistryState) -> ResolvedSchema:
+            schema = state.schema(schema_id)
+            return ResolvedSchema(schema, tuple(state.resolve(schema.references)))
+
+        found: ResolvedSchema = await self.ask(Look(look))
+        return found
 
     async def _ask_now(self, event: object) -> Any:
         answer = self._services.coordinators.handle(SCHEMAS_TOPIC, KEY, event)

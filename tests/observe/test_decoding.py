@@ -6,6 +6,10 @@ from uuid import UUID
 import pytest
 
 from kafkalite.observe.decoding import SHOWN_MAX_BYTES, decoded, encoded, internal
+from kafkalite.registry.errors import schema_not_found
+from kafkalite.registry.lookup import SchemaLookup
+from kafkalite.registry.model import Schema, SchemaType
+from kafkalite.registry.values import ResolvedSchema
 from kafkalite.wire.stored.offset_commit import OFFSET_COMMIT_KEY, OffsetCommitKey
 
 
@@ -66,3 +70,26 @@ def test_kafkas_own_records_are_decoded_and_others_are_not():
     for broken in (None, b"", b"\0", b"\0\x63", key[:5]):
         assert internal("__consumer_offsets", broken, None) is None
     assert internal("__consumer_offsets", key, b"\xff\xff") is None
+
+
+def known(schema, schema_id=7):
+    """Return a lookup that knows one schema."""
+
+    async def fetch(wanted):
+        if wanted != schema_id:
+            raise schema_not_found()
+        return ResolvedSchema(schema)
+
+    return SchemaLookup(fetch)
+
+
+async def test_values_are_shown_by_their_schemas():
+    schemas = known(Schema(SchemaType.AVRO, '"long"'))
+    good, bad, unknown = b"\0\0\0\0\x07\x0e", b"\0\0\0\0\x07", b"\0\0\0\0\x08\x0e"
+    assert "problem" not in decoded(good, schemas)  # not asked for yet: as without a registry
+    await schemas.load(good, bad, unknown, None, b"plain")
+    found = decoded(good, schemas)
+    assert (found["type"], found["inner"], found["value"]) == ("schema", "avro", 7)
+    assert "no Avro of this schema" in decoded(bad, schemas)["problem"]
+    assert decoded(unknown, schemas)["inner"] == "binary"
+    assert decoded(b"plain", schemas)["type"] == "text"

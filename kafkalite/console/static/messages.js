@@ -75,8 +75,8 @@ export async function messagesPage(main, topic, info) {
 
 export async function recordPage(main, topic, partition, offset) {
   const record = await ask(`/topics/${seg(topic)}/messages/${seg(partition)}/${seg(offset)}`);
-  const pretty = (part) => part.type === "json" ? JSON.stringify(part.value, null, 2) : text(part);
-  const note = (part) => `${part.type}${part.schema_id != null ? ` ${part.schema_id} (${part.inner})` : ""}, ${number(part.size)} bytes${part.cut ? ", cut" : ""}${part.integer != null ? `, as integer ${part.integer}` : ""}${part.uuid ? `, as UUID ${part.uuid}` : ""}`;
+  const pretty = (part) => part.type === "json" || part.type === "schema" && part.value !== null && typeof part.value === "object" ? JSON.stringify(part.value, null, 2) : text(part);
+  const note = (part) => `${part.type}${part.schema_id != null ? ` ${part.schema_id} (${part.inner})` : ""}, ${number(part.size)} bytes${part.cut ? ", cut" : ""}${part.problem ? `: ${part.problem}` : ""}${part.integer != null ? `, as integer ${part.integer}` : ""}${part.uuid ? `, as UUID ${part.uuid}` : ""}`;
   const near = (step) => h("a", { href: `#/topics/${seg(topic)}/record/${partition}/${Number(offset) + step}` }, step < 0 ? "← before" : "after →");
   main.append(h("p", null, near(-1), ` partition ${record.partition}, offset ${record.offset}, ${moment(record.timestamp)} UTC `, near(1)),
     h("p", { class: "quiet" }, `leader epoch ${record.leader_epoch}, producer ${record.producer_id}${record.is_transactional ? ", in a transaction" : ""}, compression ${record.compression}`),
