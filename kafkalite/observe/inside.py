@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kafkalite.network.dispatch import Dispatcher
     from kafkalite.network.listeners import ConnectionServer
     from kafkalite.observe.requests import Requests
-    from kafkalite.registry.lookup import SchemaLookup
     from kafkalite.peers.clients import PeerClients
+    from kafkalite.registry.lookup import SchemaLookup
     from kafkalite.wire.api import ApiKey
 
 Request = TypeVar("Request", bound=Structure)
@@ -55,7 +55,7 @@ class InsideCluster:
     def __init__(self, parts: BrokerParts) -> None:
         self.parts = parts
         self.can_write = True
-        self.schemas: "SchemaLookup | None" = None
+        self.schemas: SchemaLookup | None = None
         listener = parts.services.config.listeners[0]
         host = "127.0.0.1" if listener.host in ("", "0.0.0.0", "::") else listener.host
         self._context = RequestContext(

@@ -82,7 +82,7 @@ def optional_routes(parts: BrokerParts) -> "Iterator[list[Route]]":
     if parts.control.is_allowed:
         from kafkalite.faults.control import ControlApi
 
-        yield ControlApi(parts.control, services.metadata).routes()
+        yield ControlApi(parts.control, parts.services.metadata).routes()
 
 
 def _registry_routes(cluster: InsideCluster) -> "Iterator[list[Route]]":
