@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kafkalite.testing.broker import Broker as Broker
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 NEEDS_ASSERTIONS = (
     "assertions guard the broker's state: start Python without -O and without PYTHONOPTIMIZE"

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 META_VERSIONS: Final = ("0", "1")
+FORMAT_PROPERTY: Final = "kafkalite.format"
+FORMAT: Final = 1
+"""Version of what kafkalite adds to Kafka's files (decision 0161). Version 0, whose directories lack
+the property, is what 0.1 wrote; it is laid out the same."""
 METADATA_PROPERTY: Final = "kafkalite.metadata"
 """In `meta.properties` where there are metadata of a lone broker. Apache Kafka ignores it."""
 
@@ -136,15 +140,24 @@ class LogDirectory:
                 raise ValueError(f"version {version} is not known, {META_VERSIONS} are")
             if not properties and self._disk.exists(path):
                 raise ValueError("it is empty; restore it, or remove it to have it made anew")
+            if int(properties.get(FORMAT_PROPERTY, "0")) > FORMAT:
+                raise ValueError(
+                    f"{FORMAT_PROPERTY}={properties[FORMAT_PROPERTY]} was written by a later "
+                    f"version of kafkalite, this one reads {FORMAT} and before"
+                )
             node = properties.get("node.id", properties.get("broker.id"))
             return properties.get("cluster.id"), None if node is None else int(node)
         except (OSError, ValueError) as error:
             raise LogDirectoryError(f"{path}: {error}") from error
 
     def identify(self, *, cluster_id: str, node_id: int, new_uuid: "Callable[[], UUID]") -> bool:
-        """Write `meta.properties` as a KRaft broker does; False where it was there already."""
+        """Write `meta.properties` as a KRaft broker does; False where it was there already.
+
+        There only the format is noted, if an earlier version or Apache Kafka wrote the file.
+        """
         path = f"{self.path}/{META_PROPERTIES_FILE}"
         if self._disk.exists(path):
+            self._note_format(path)
             return False
         if any(partition_of(entry.name) for entry in self._disk.list(self.path)):
             logger.warning(
@@ -159,12 +172,22 @@ class LogDirectory:
             "cluster.id": cluster_id,
             "node.id": str(node_id),
             "directory.id": format_uuid(new_uuid()),
+            FORMAT_PROPERTY: str(FORMAT),
         }
         try:
             write_properties(self._disk, path, properties)
         except OSError as error:
             raise LogDirectoryError(f"{path}: {error}") from error
         return True
+
+    def _note_format(self, path: str) -> None:
+        """Keep brokers of earlier formats out from now on, if it can be written."""
+        try:
+            properties = read_properties(self._disk, path)
+            if int(properties.get(FORMAT_PROPERTY, "0")) < FORMAT:
+                write_properties(self._disk, path, {**properties, FORMAT_PROPERTY: str(FORMAT)})
+        except OSError as error:
+            logger.warning("%s: the format's version cannot be noted: %s", path, error)
 
     @property
     def has_metadata(self) -> bool:

@@ -75,6 +75,7 @@ def test_identity_is_that_of_a_kraft_broker():
     assert here.identity() == ("cluster", 4)
     assert disk.read("/data/meta.properties") == (
         b"version=1\ncluster.id=cluster\nnode.id=4\ndirectory.id=ASNFZ4mrze8BI0VniavN7w\n"
+        b"kafkalite.format=1\n"
     )
 
 
@@ -84,6 +85,38 @@ def test_identity_of_a_zookeeper_broker_is_understood():
     here.open()
     disk.replace("/data/meta.properties", b"#comment\nversion=0\nbroker.id=7\ncluster.id=abc\n")
     assert here.identity() == ("abc", 7)
+
+
+def test_directory_of_an_earlier_version_or_of_kafka_is_marked_with_the_format(caplog):
+    disk = SimDisk()
+    here = directory(disk)
+    here.open()
+    disk.replace("/data/meta.properties", b"version=1\nnode.id=4\ncluster.id=abc\n")
+    heal = disk.fail("replace", "meta.properties")
+    assert not here.identify(cluster_id="abc", node_id=4, new_uuid=lambda: UNIQUE)
+    assert "the format's version cannot be noted" in caplog.text
+    heal()
+    assert not here.identify(cluster_id="abc", node_id=4, new_uuid=lambda: UNIQUE)
+    marked = disk.read("/data/meta.properties")
+    assert set(marked.splitlines()) == {
+        b"version=1", b"node.id=4", b"cluster.id=abc", b"kafkalite.format=1"
+    }  # fmt: skip
+    disk.fail("replace", "meta.properties")
+    assert not here.identify(cluster_id="abc", node_id=4, new_uuid=lambda: UNIQUE)  # unwritten
+    assert here.identity() == ("abc", 4)
+
+
+def test_directory_of_a_later_version_is_refused_in_one_line():
+    disk = SimDisk()
+    here = directory(disk)
+    here.open()
+    disk.replace("/data/meta.properties", b"version=1\nnode.id=4\nkafkalite.format=2\n")
+    with pytest.raises(LogDirectoryError) as error:
+        here.identity()
+    assert str(error.value) == (
+        "/data/meta.properties: kafkalite.format=2 was written by a later version of kafkalite, "
+        "this one reads 1 and before"
+    )
 
 
 def test_an_unusable_identity_is_told():
