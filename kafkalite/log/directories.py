@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 META_VERSIONS: Final = ("0", "1")
 FORMAT_PROPERTY: Final = "kafkalite.format"
 FORMAT: Final = 1
-"""Version of what kafkalite adds to Kafka's files (decision 0161). Version 0, whose directories lack
-the property, is what 0.1 wrote; it is laid out the same."""
+"""Version of what kafkalite adds to Kafka's files (decision 0161). Directories without it are of
+version 0, which 0.1 wrote; they are laid out the same."""
 METADATA_PROPERTY: Final = "kafkalite.metadata"
 """In `meta.properties` where there are metadata of a lone broker. Apache Kafka ignores it."""
 
