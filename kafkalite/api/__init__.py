@@ -50,6 +50,8 @@ HANDLERS = Handlers(
         Entry(ApiKey.ALTER_PARTITION_REASSIGNMENTS, "alter_partition_reassignments", 0, 1),
         Entry(ApiKey.LIST_PARTITION_REASSIGNMENTS, "alter_partition_reassignments", 0, 0),
         Entry(ApiKey.OFFSET_DELETE, "offset_commit", 0, 0),
+        Entry(ApiKey.DESCRIBE_CLIENT_QUOTAS, "client_quotas", 0, 1),
+        Entry(ApiKey.ALTER_CLIENT_QUOTAS, "client_quotas", 0, 1),
         Entry(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "alter_user_scram_credentials", 0, 0),
         Entry(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "alter_user_scram_credentials", 0, 0),
         Entry(ApiKey.DESCRIBE_QUORUM, "describe_quorum", 0, 2),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kafkalite.meta.group_configs import GroupConfigs
     from kafkalite.meta.image import BrokerImage
     from kafkalite.meta.runner import MetadataRunner
+    from kafkalite.quota.clients import ClientQuotas
     from kafkalite.share.on_demand import ShareOnDemand
     from kafkalite.share.service import ShareService
     from kafkalite.txn.coordinator import TransactionCoordinator
@@ -54,6 +55,8 @@ class Services:
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
     authorizer: "Authorizer | None" = None
     """Who says what clients may do; None where everybody may do everything."""
+    quotas: "ClientQuotas | None" = None
+    """What clients may use, and what they used; None while there are no quotas of clients."""
 
     @property
     def share(self) -> "ShareService":

@@ -1,6 +1,6 @@
 """CreatePartitions (key 37), versions 0-3 (rule 31).
 
-v2: flexible. v3: throttling by error (KIP-599), of which there is none.
+v2: flexible. v3: throttling by error (KIP-599).
 """
 
 from collections import Counter
@@ -8,7 +8,7 @@ from functools import partial
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.metadata_requests import submit_within
+from kafkalite.api.quotas import submit_counted
 from kafkalite.meta.events import CreatePartitions
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.create_partitions import (
@@ -18,6 +18,8 @@ from kafkalite.wire.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+
+FIRST_STRICT_VERSION = 3
 
 
 def handle(request: CreatePartitionsRequest, context: RequestContext) -> Pending:
@@ -38,9 +40,10 @@ async def _create(
 ) -> CreatePartitionsResponse:
     counts = Counter(topic.name for topic in request.topics)
     topics = [topic for topic in request.topics if counts[topic.name] == 1]
-    results = await submit_within(
+    results, throttle_ms = await submit_counted(
         [_event(topic) for topic in topics],
         context,
+        strict_from=FIRST_STRICT_VERSION,
         timeout_ms=request.timeout_ms,
         validate_only=request.validate_only,
     )
@@ -52,7 +55,7 @@ async def _create(
     ]
     twice = KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic more than once")
     answers += [_refused(name, twice) for name, count in counts.items() if count > 1]
-    return CreatePartitionsResponse(results=answers)
+    return CreatePartitionsResponse(throttle_time_ms=throttle_ms, results=answers)
 
 
 def _event(topic: CreatePartitionsTopic) -> CreatePartitions:

@@ -1,7 +1,7 @@
 """CreateTopics (key 19), versions 2-7 (rules 22, 28, 29).
 
 v4: -1 for the broker's own numbers (KIP-464). v5: the answer tells the settings (KIP-525).
-v6: throttling by error (KIP-599), of which there is none. v7: topic IDs (KIP-516).
+v6: throttling by error (KIP-599). v7: topic IDs (KIP-516).
 
 Not implemented: create.topic.policy.class.name.
 """
@@ -14,7 +14,8 @@ import trio
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.metadata_requests import Result, submit_within
+from kafkalite.api.metadata_requests import Result
+from kafkalite.api.quotas import submit_counted
 from kafkalite.config.report import describe_topic
 from kafkalite.meta.changes import TopicCreated
 from kafkalite.meta.controller import check_partition_count
@@ -31,6 +32,7 @@ from kafkalite.wire.messages.create_topics import (
 
 BROKER_DEFAULT = -1
 FIRST_VERSION_WITH_CONFIGS = 5
+FIRST_STRICT_VERSION = 6
 
 ANSWERS_AT_ONCE_MAX = 20
 """Topics whose settings are described in one go, a few hundred microseconds each."""
@@ -58,9 +60,10 @@ async def _create(request: CreateTopicsRequest, context: RequestContext) -> Crea
     events = [_event(topic, context) for topic in topics]
     # A KafkaError is the answer for each topic.
     check_partition_count(sum(max(each.num_partitions, len(each.assignments)) for each in events))
-    results = await submit_within(
+    results, throttle_ms = await submit_counted(
         events,
         context,
+        strict_from=FIRST_STRICT_VERSION,
         timeout_ms=request.timeout_ms,
         validate_only=request.validate_only,
     )
@@ -72,7 +75,7 @@ async def _create(request: CreateTopicsRequest, context: RequestContext) -> Crea
             await trio.lowlevel.checkpoint()
     twice = KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic more than once")
     answers += [_refused(name, twice) for name, count in counts.items() if count > 1]
-    return CreateTopicsResponse(topics=answers)
+    return CreateTopicsResponse(throttle_time_ms=throttle_ms, topics=answers)
 
 
 def _event(topic: CreatableTopic, context: RequestContext) -> CreateTopic:

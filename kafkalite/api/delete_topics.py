@@ -1,7 +1,7 @@
 """DeleteTopics (key 20), versions 1-6 (rule 30).
 
-v3: TOPIC_DELETION_DISABLED. v4: flexible. v5: error messages (KIP-599). v6: topics named by ID
-(KIP-516).
+v3: TOPIC_DELETION_DISABLED. v4: flexible. v5: error messages, throttling by error (KIP-599).
+v6: topics named by ID (KIP-516).
 
 When a topic is answered as deleted its name can be used again at once, for a topic with a new ID.
 """
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler, Pending
-from kafkalite.api.metadata_requests import submit_within
+from kafkalite.api.quotas import submit_counted
 from kafkalite.meta.events import DeleteTopic
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -26,6 +26,7 @@ from kafkalite.wire.messages.delete_topics import (
 
 FIRST_VERSION_BY_ID = 6
 FIRST_VERSION_THAT_KNOWS_DISABLED = 3
+FIRST_STRICT_VERSION = 5
 
 
 def handle(request: DeleteTopicsRequest, context: RequestContext) -> Pending:
@@ -69,9 +70,10 @@ async def _delete(request: DeleteTopicsRequest, context: RequestContext) -> Dele
         if len(states) > 1
     ]
     wanted = {name: states[0].topic_id for name, states in chosen.items() if len(states) == 1}
-    results = await submit_within(
+    results, throttle_ms = await submit_counted(
         [DeleteTopic(name=name, topic_id=topic_id) for name, topic_id in wanted.items()],
         context,
+        strict_from=FIRST_STRICT_VERSION,
         timeout_ms=request.timeout_ms,
     )
     for (name, topic_id), result in zip(wanted.items(), results, strict=True):
@@ -79,7 +81,7 @@ async def _delete(request: DeleteTopicsRequest, context: RequestContext) -> Dele
             answers.append(_refused(name, topic_id, _translate(result, context)))
         else:
             answers.append(DeletableTopicResult(name=name, topic_id=topic_id, error_message=None))
-    return DeleteTopicsResponse(responses=answers)
+    return DeleteTopicsResponse(throttle_time_ms=throttle_ms, responses=answers)
 
 
 def _wanted(request: DeleteTopicsRequest, context: RequestContext) -> list[DeleteTopicState]:

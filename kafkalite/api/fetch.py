@@ -6,8 +6,6 @@ v13: topic IDs (KIP-516). v15: ReplicaState (KIP-903). v16: NodeEndpoints (KIP-9
 v17: directory IDs (KIP-853). v18: HighWatermark (KIP-1166).
 
 Followers fetch as consumers do, but up to the log end, and what they ask for tells what they have.
-
-Not implemented: throttling of consumers.
 """
 
 from collections.abc import Iterable
@@ -21,6 +19,7 @@ from kafkalite.api.current_leader import CurrentLeaders
 from kafkalite.api.fetch_session import CachedPartition, FetchPlan
 from kafkalite.api.handler import DelayedOperation, Handler
 from kafkalite.api.preferred_read_replica import preferred_replica
+from kafkalite.api.quotas import fetch_max_bytes
 from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead, Watcher
 from kafkalite.isr.recovering import LogEnd
 from kafkalite.isr.state import IsrMember
@@ -222,7 +221,7 @@ class DelayedFetch(DelayedOperation):
         """Whether this partition, read just now, has all that would be returned."""
         return (
             len(self._results[index][1].records or b"") == self._size
-            and self._size <= _bytes_max(self._request, self._context)
+            and self._size <= _bytes_max(self._request, self._reader, self._context)
             and not self._reader.is_follower  # it is to hear of the others' high watermarks
         )
 
@@ -309,8 +308,10 @@ def _isolation(level: int) -> IsolationLevel:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {level}") from None
 
 
-def _bytes_max(request: FetchRequest, context: RequestContext) -> int:
-    return min(request.max_bytes, context.services.fetch_max_bytes)
+def _bytes_max(request: FetchRequest, reader: FetchReader, context: RequestContext) -> int:
+    if reader.is_follower:
+        return min(request.max_bytes, context.services.fetch_max_bytes)
+    return fetch_max_bytes(request.max_bytes, context)
 
 
 def _read(
@@ -321,7 +322,7 @@ def _read(
     Returns the results, and whether they may be sent now: enough bytes, or anything that the
     client must hear of at once.
     """
-    remaining = _bytes_max(request, context)
+    remaining = _bytes_max(request, reader, context)
     size = 0
     urgent = False
     results: Results = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.messages.fetch import FetchRequest, PartitionData
+from kafkalite.wire.messages.fetch import FetchableTopicResponse, FetchRequest, PartitionData
 
 if TYPE_CHECKING:
     from kafkalite.isr.traffic import TopicTraffic
@@ -143,6 +143,21 @@ class FetchSessions:
         """Return topic name, topic id and index of what a session fetches; names may be empty."""
         session = self._sessions.get(session_id)
         return [] if session is None else [*session.partitions]
+
+    def forget(self, session_id: int) -> None:
+        """End a session that its client was not told of."""
+        self._sessions.pop(session_id, None)
+
+    def not_told(self, session_id: int, topics: Iterable[FetchableTopicResponse]) -> None:
+        """Tell again in the next answer of a session what was not sent in this one."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return
+        for topic in topics:
+            for data in topic.partitions:
+                cached = session.partitions.get((topic.topic, topic.topic_id, data.partition_index))
+                if cached is not None:
+                    cached.told_high_watermark = -1
 
     def plan(self, request: FetchRequest, *, by_topic_id: bool, now_ms: int) -> FetchPlan:
         """Turn a request into the full list of partitions it means.

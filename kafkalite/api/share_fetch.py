@@ -5,7 +5,8 @@ KIP-932. v2: acquire mode (KIP-1206) and renewed locks (KIP-1222).
 Rules 405-412. Records are handed out in whole batches of the log, as bytes of its files; who
 consumes filters by AcquiredRecords what it was not given.
 
-Not implemented: throttling.
+A client that is throttled gets what was acquired for it all the same: Kafka keeps it back, and
+locked until the locks end.
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkalite.api.current_leader import CurrentLeaders
 from kafkalite.api.handler import DelayedOperation, Handler, Pending
+from kafkalite.api.quotas import fetch_max_bytes
 from kafkalite.api.share_acknowledge import (
     MOVED_LEADER,
     Acknowledged,
@@ -316,7 +318,7 @@ class DelayedShareFetch(DelayedOperation):
                 respond_immediately = True
             elif held.is_active and held.core.may_acquire():
                 ready.append((cached, held))
-        remaining = min(self._request.max_bytes, self._context.services.fetch_max_bytes)
+        remaining = fetch_max_bytes(self._request.max_bytes, self._context)
         reads: list[tuple[CachedSharePartition, _Read]] = []
         size = 0
         for cached, held in ready:
@@ -341,7 +343,7 @@ class DelayedShareFetch(DelayedOperation):
         services = self._context.services
         config = services.group_configs(self._key.group_id)
         fetch_offset = held.core.next_fetch_offset()
-        max_bytes = min(self._request.max_bytes, services.fetch_max_bytes) // count
+        max_bytes = fetch_max_bytes(self._request.max_bytes, self._context) // count
         try:
             read = held.partition.read(
                 fetch_offset,

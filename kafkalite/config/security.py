@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LISTENER_PREFIX = "listener.name."
 
-SECURITY_PREFIXES = ("ssl.", "sasl.", "connections.max.reauth.")
+LISTENER_PREFIXES = ("ssl.", "sasl.", "connections.max.reauth.", "max.connection.creation.rate")
 """Beginnings of the settings that a listener may have for itself."""
 
 
@@ -154,5 +154,5 @@ def is_of_a_listener(name: str, listeners: Iterable[str]) -> bool:
         for candidate in (rest, rest.partition(".")[2]):  # the latter without a mechanism
             setting = BROKER.get(candidate)
             if setting is not None and not setting.inert:
-                return candidate.startswith(SECURITY_PREFIXES)
+                return candidate.startswith(LISTENER_PREFIXES)
     return False

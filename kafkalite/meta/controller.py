@@ -19,10 +19,12 @@ from kafkalite.meta.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from kafkalite.meta.client_quotas import alter_client_quota
 from kafkalite.meta.entities import alter_scram_credential
 from kafkalite.meta.events import (
     AdoptTopic,
     AllocateProducerIds,
+    AlterClientQuota,
     AlterConfigs,
     AlterPartition,
     AlterScramCredential,
@@ -86,6 +88,8 @@ def decide(event: Event, image: Image, rules: ControllerConfig) -> list[Change]:
             return _update_features(event, image, rules)
         case AlterScramCredential():
             return alter_scram_credential(event, image)
+        case AlterClientQuota():
+            return alter_client_quota(event, image)
         case CreateAcl():
             return create_acl(event, image)
         case DeleteAcl():

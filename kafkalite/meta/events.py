@@ -148,6 +148,19 @@ class AlterScramCredential:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
+class AlterClientQuota:
+    """A user, a client, both together or an address is to have other quotas (KIP-546).
+
+    Attributes:
+        entity: types and names of what they belong to; None is the default of all.
+        quotas: names and values; None removes one.
+    """
+
+    entity: Sequence[tuple[str, str | None]]
+    quotas: Sequence[tuple[str, float | None]]
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
 class CreateAcl:
     """A rule about who may do what is to be there; it is no error if it is."""
 
@@ -274,6 +287,7 @@ Event = (
     | IncrementalAlterConfigs
     | UpdateFeatures
     | AlterScramCredential
+    | AlterClientQuota
     | CreateAcl
     | DeleteAcl
     | AllocateProducerIds

@@ -7,6 +7,7 @@ task.
 
 import logging
 from collections import deque
+from functools import partial
 from time import perf_counter
 
 import trio
@@ -71,6 +72,8 @@ class Connection:
         for something, those behind it perhaps only for the first; all others are in the framer."""
         self._failure: MalformedMessage | CloseConnection | None = None
         """Of a request behind them."""
+        self._muted_until_s = 0.0
+        """Until then (trio's time) nothing is read: the client has used more than its quota."""
         self._is_done = False
         self.can_accept_more = False
         """It may be given more although it is `delayed`: all that came has been admitted."""
@@ -132,8 +135,9 @@ class Connection:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is waiting for its answer, and not for the client to read others."""
-        return bool(self._waiting) and not self._transport.is_sending
+        """Whether a request is waiting for its answer, or the client is made to wait."""
+        is_waited_for = bool(self._waiting) or self._muted_until_s > 0
+        return is_waited_for and not self._transport.is_sending
 
     @property
     def delayed(self) -> DelayedOperation | None:
@@ -191,6 +195,8 @@ class Connection:
                 await self._flush()
                 if self._waiting:
                     await self._finish(self._waiting[0])
+                elif self._muted_until_s:
+                    await self._stay_muted()
                 else:
                     await trio.lowlevel.checkpoint()  # others have their turn
                 if not self._waiting and not self._reserve_now():
@@ -225,6 +231,8 @@ class Connection:
         self.can_accept_more = False
         if self._failure is not None and not waiting:
             raise self._failure
+        if self._muted_until_s:
+            return False
         while not waiting or self._allows_pipelining(waiting[-1]):
             try:
                 frame = framer.next_frame()
@@ -238,11 +246,13 @@ class Connection:
                 self._failure = error  # what was asked before is answered (rule 9)
                 return False
             if waiting or isinstance(exchange.result, Pending):
-                if dispatcher.on_answered is not None:
+                if exchange.began_s:
                     exchange.handled_s = perf_counter()
                 waiting.append(exchange)
                 continue
             self._put(exchange)
+            if self._muted_until_s:
+                return False
             if framer.is_empty:
                 return True
             if self._output_bytes >= OUTPUT_MAX_BYTES:
@@ -279,12 +289,30 @@ class Connection:
         return True
 
     def _put(self, exchange: InFlightRequest) -> None:
-        chunks = self._dispatcher.encode(exchange)
+        dispatcher = self._dispatcher
+        if dispatcher.throttle is None:
+            chunks = dispatcher.encode(exchange)
+        else:
+            chunks, throttle_ms = dispatcher.throttle.encode(
+                exchange, self._context, dispatcher.encode
+            )
+            if throttle_ms:
+                until_s = trio.current_time() + throttle_ms / 1_000
+                self._muted_until_s = max(self._muted_until_s, until_s)
         size = sum(map(len, chunks))
         if self._dispatcher.on_answered is not None:
             self._dispatcher.on_answered(exchange, chunks, size, self._context)
         self._output += chunks
         self._output_bytes += size
+
+    async def _stay_muted(self) -> None:
+        """Read nothing of a client that used more than its quota (rule 563), unless it goes away.
+
+        Raises:
+            PeerClosed: it did.
+        """
+        await self._transport.while_connected(partial(trio.sleep_until, self._muted_until_s))
+        self._muted_until_s = 0.0
 
     async def _say(self, farewell: Farewell) -> None:
         """Send the last answer, after the time that a refused login is to take (rule 524)."""

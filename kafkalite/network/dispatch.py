@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import (
@@ -23,6 +23,9 @@ from kafkalite.network.transport import Chunk
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
 from kafkalite.wire.header import RequestHeader, decode_request_header, encode_response_header
+
+if TYPE_CHECKING:
+    from kafkalite.network.throttling import Throttle
 
 logger = logging.getLogger("kafkalite.server")
 
@@ -92,6 +95,7 @@ class Dispatcher:
         interceptor: called in the place of each handler, while there are fault rules.
         on_answered: for metrics and the journal; it may not raise either.
         keeps_frames: requests keep their bytes until `on_answered`.
+        throttle: what answers are counted by; None while there are no quotas of clients.
     """
 
     def __init__(
@@ -114,6 +118,7 @@ class Dispatcher:
         self.interceptor: Interceptor | None = None
         self.on_answered: AnswerObserver | None = None
         self.keeps_frames = False
+        self.throttle: Throttle | None = None
         self._forward = forward
         self._find = find
         self._handlers: dict[int, Handler] = {}
@@ -129,7 +134,7 @@ class Dispatcher:
                 closed (rule 4). The message names API and version.
             CloseConnection: the handler wants it so.
         """
-        began_s = 0.0 if self.on_answered is None else perf_counter()
+        began_s = 0.0 if self.on_answered is None and self.throttle is None else perf_counter()
         if context.login is not None:
             answered: InFlightRequest = context.login.handle(frame, context, self)
             answered.size_bytes, answered.began_s = len(frame), began_s

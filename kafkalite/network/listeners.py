@@ -10,6 +10,7 @@ from kafkalite.api.context import ANONYMOUS, RequestContext
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.connection import Connection
 from kafkalite.network.sockets import TcpNetwork
+from kafkalite.settings.cluster import INT_MAX
 from kafkalite.wire.framing import Framer
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from kafkalite.network.login import Login
     from kafkalite.network.sockets import Acceptor, Network
     from kafkalite.network.transport import Transport
+    from kafkalite.quota.connections import ConnectionRates
+
+RATE_SETTING = "max.connection.creation.rate"
+"""Connections a second that a listener, and a broker, takes."""
 
 IDLE_CHECKS_PER_LIMIT = 4
 """An idle connection lives at most a quarter longer than connections.max.idle.ms."""
@@ -65,6 +70,8 @@ class ConnectionServer:
         """Of the connections that have one, by their ids."""
         self._entrances: dict[str, Entrance] = {}
         """Of the listeners that are not open to everybody, by their names."""
+        self.rates: ConnectionRates | None = None
+        """What connections are counted by; None where nothing limits how often they come."""
         self.acceptors: dict[Listener, Acceptor] = {}
         """What it listens on."""
 
@@ -115,6 +122,7 @@ class ConnectionServer:
         """Accept and serve until cancelled."""
         async with trio.open_nursery() as nursery:
             for listener, acceptor in self.acceptors.items():
+                acceptor.pace = partial(self._pace, listener)
                 await nursery.start(acceptor.run, partial(self._serve, listener))
             for entrance in self._entrances.values():
                 nursery.start_soon(entrance.run)
@@ -133,7 +141,28 @@ class ConnectionServer:
                 f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}"
             ) from error
 
+    def _pace(self, listener: "Listener") -> float:
+        """Count a connection; return the seconds until it is served, and those behind it."""
+        if self.rates is None:
+            return 0.0
+        config = self._services.config
+        throttle_ms = self.rates.record(
+            listener.name,
+            self._services.clock.monotonic_ms(),
+            broker_limit=None if self._is_protected(listener) else _limit(config.int(RATE_SETTING)),
+            listener_limit=_limit(config.for_listener(listener.name).number(RATE_SETTING)),
+        )
+        return throttle_ms / 1_000
+
     async def _serve(self, listener: "Listener", transport: "Transport") -> None:
+        if self.rates is not None:
+            now_ms = self._services.clock.monotonic_ms()
+            host = transport.peer_address[0]
+            throttle_ms = self.rates.record_address(listener.name, host, now_ms)
+            if throttle_ms:  # who is left waiting does not come again meanwhile
+                await trio.sleep(throttle_ms / 1_000)
+                transport.close()
+                return
         if not self._admits(transport.peer_address[0], listener):
             self._dispatcher.complaints.warning(
                 "refusing %s:%d: too many connections", *transport.peer_address
@@ -183,17 +212,17 @@ class ConnectionServer:
 
     def _admits(self, host: str, listener: "Listener") -> bool:
         config = self._services.config
-        # Clients cannot keep out brokers that have a listener of their own, as in Kafka (KIP-402).
-        is_protected = listener.is_inter_broker and not all(
-            each.is_inter_broker for each in self.acceptors
-        )
-        if len(self._open) >= config.int("max.connections") and not is_protected:
+        if len(self._open) >= config.int("max.connections") and not self._is_protected(listener):
             return False
         overrides = config.str("max.connections.per.ip.overrides")
         per_host = _limits_by_host(overrides).get(host, config.int("max.connections.per.ip"))
         if per_host > len(self._open):
             return True
         return sum(peer == host for _, peer, _ in self._open.values()) < per_host
+
+    def _is_protected(self, listener: "Listener") -> bool:
+        """Tell whether it is for brokers alone, so that no client keeps them out (KIP-402)."""
+        return listener.is_inter_broker and not all(each.is_inter_broker for each in self.acceptors)
 
     async def _close_idle(self) -> None:
         """Close connections that were silent for connections.max.idle.ms (rule 15)."""
@@ -204,6 +233,10 @@ class ConnectionServer:
             for connection, _, scope in list(self._open.values()):
                 if connection.active_ms(now_ms) < oldest_ms and not connection.is_busy:
                     scope.cancel()
+
+
+def _limit(rate: int) -> float | None:
+    return None if rate == INT_MAX else float(rate)
 
 
 def _entrances(listeners: "Sequence[Listener]", services: "Services") -> "dict[str, Entrance]":

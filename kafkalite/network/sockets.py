@@ -45,14 +45,21 @@ FREE_PORT_TRIALS = 20
 Serve = Callable[[Transport], Awaitable[object]]
 
 
+def at_once() -> float:
+    """Return that a connection is served at once."""
+    return 0.0
+
+
 class Acceptor(Protocol):
     """An address that is listened on.
 
     Attributes:
         port: the one that was taken, where any free one was asked for.
+        pace: called for each connection, gives the seconds until it and those behind it are served.
     """
 
     port: int
+    pace: "Callable[[], float]"
 
     async def run(
         self, serve: Serve, *, task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED
@@ -193,6 +200,7 @@ class TcpAcceptor:
         self._poller = poller
         self._complaints = Complaints(logger)
         self.port: int = listeners[0].socket.getsockname()[1]
+        self.pace: Callable[[], float] = at_once
 
     async def run(
         self, serve: Serve, *, task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED
@@ -238,6 +246,9 @@ class TcpAcceptor:
                 )
                 sock.close()
                 continue
+            pause_s = self.pace()
+            if pause_s:
+                await trio.sleep(pause_s)
             nursery.start_soon(_accept, serve, self._wrap, sock)
 
     def close(self) -> None:

@@ -51,6 +51,7 @@ from kafkalite.network.listeners import BindError, ConnectionServer
 from kafkalite.network.sockets import Network, SocketSettings, TcpNetwork
 from kafkalite.server import composition
 from kafkalite.server.pattern_resolver import PatternResolver
+from kafkalite.server.quotas import QuotaSwitch
 from kafkalite.settings.config_def import SettingError
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -302,6 +303,9 @@ class Broker:
             self._dispatcher,
             network=self._network,
             is_alone=self._cluster is None,
+        )
+        self.services.metadata.subscribe(
+            QuotaSwitch(self.services, self._dispatcher, connections).on_changes
         )
         self._ports = await connections.bind(self.config.listeners)
         try:

@@ -61,8 +61,8 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("controller.quorum.request.timeout.ms", INT, 2_000, minimum=0, inert=True),
     Setting("controller.quorum.retry.backoff.ms", INT, 20, minimum=0, inert=True),
     Setting("controller.quorum.voters", LIST, (), inert=True),
-    Setting("controller.quota.window.num", INT, 11, minimum=1, inert=True),
-    Setting("controller.quota.window.size.seconds", INT, 1, minimum=1, inert=True),
+    Setting("controller.quota.window.num", INT, 11, minimum=1),
+    Setting("controller.quota.window.size.seconds", INT, 1, minimum=1),
     Setting("controller.socket.timeout.ms", INT, 30_000),
     Setting("create.topic.policy.class.name", CLASS, None),
     Setting("default.replication.factor", INT, 1),
@@ -105,9 +105,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     ),
     # Can be changed in Apache Kafka; here sockets are opened once.
     Setting("listeners", LIST, ("PLAINTEXT://:9092",)),
-    Setting(
-        "max.connection.creation.rate", INT, INT_MAX, minimum=0, update=CLUSTER_WIDE, inert=True
-    ),
+    Setting("max.connection.creation.rate", INT, INT_MAX, minimum=0, update=CLUSTER_WIDE),
     Setting("max.connections", INT, INT_MAX, minimum=0, update=CLUSTER_WIDE),
     Setting("max.connections.per.ip", INT, INT_MAX, minimum=0, update=CLUSTER_WIDE),
     Setting(
@@ -148,8 +146,8 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("producer.purgatory.purge.interval.requests", INT, 1_000, inert=True),
     Setting("queued.max.request.bytes", LONG, -1),
     Setting("queued.max.requests", INT, 500, minimum=1, inert=True),
-    Setting("quota.window.num", INT, 11, minimum=1, inert=True),
-    Setting("quota.window.size.seconds", INT, 1, minimum=1, inert=True),
+    Setting("quota.window.num", INT, 11, minimum=1),
+    Setting("quota.window.size.seconds", INT, 1, minimum=1),
     Setting(
         "replica.alter.log.dirs.io.max.bytes.per.second",
         LONG,

@@ -15,7 +15,7 @@ from zlib import crc32
 import trio
 
 from kafkalite.log.region import FileRegion
-from kafkalite.network.sockets import MakeContext
+from kafkalite.network.sockets import MakeContext, at_once
 from kafkalite.network.transport import Chunk, Transport, WaitingTransport
 from kafkalite.sim.traces import Trace
 
@@ -227,6 +227,7 @@ class SimAcceptor:
 
     def __init__(self, fabric: "Fabric", host: str, port: int) -> None:
         self.port = port
+        self.pace: Callable[[], float] = at_once
         self._fabric = fabric
         self._host = host
         self._send, self._receive = trio.open_memory_channel[SimTransport](256)

@@ -41,6 +41,7 @@ class DataKit:
         self.sessions = FetchSessions(max_sessions=10, first_id=7)
         self.services = SimpleNamespace(
             authorizer=None,
+            quotas=None,
             config=self.config,
             clock=self.clock,
             metadata=self.metadata,

@@ -75,6 +75,7 @@ class GroupBroker:
         self.context = RequestContext(
             services=SimpleNamespace(
                 authorizer=None,
+                quotas=None,
                 coordinators=self.runtime,
                 metadata=self.metadata,
                 clock=clock,

@@ -33,6 +33,7 @@ class MetadataKit:
         trio.run(self.metadata.load)
         self.services = SimpleNamespace(
             authorizer=None,
+            quotas=None,
             config=self.config,
             metadata=self.metadata,
             deleted_topics=DeletedTopics.following(self.metadata.subscribe),

@@ -50,6 +50,7 @@ class Controller:
     def context(self, **values):
         services = SimpleNamespace(
             authorizer=None,
+            quotas=None,
             metadata=SimpleNamespace(is_controller=self.is_controller, image=Image()),
         )
         values = {"peer_address": ("127.0.0.1", 7), "principal": "User:broker", **values}

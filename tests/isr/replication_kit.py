@@ -88,6 +88,7 @@ class Node:
         context = RequestContext(
             services=SimpleNamespace(
                 authorizer=None,
+                quotas=None,
                 config=self.config,
                 clock=self.clock,
                 metadata=SimpleNamespace(image=self.cluster.image),

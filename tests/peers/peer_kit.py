@@ -91,6 +91,7 @@ async def broker(handlers, *, forward=None, **services):
     """Run a connection server for these handlers; gives its port."""
     services = SimpleNamespace(
         authorizer=None,
+        quotas=None,
         config=SimpleNamespace(int=SETTINGS.__getitem__, str=SETTINGS.__getitem__),
         clock=TrioClock(),
         coordinators=SimpleNamespace(on_disconnect=lambda connection_id: None),

@@ -123,6 +123,7 @@ class Node:
         )
         self.services = SimpleNamespace(
             authorizer=None,
+            quotas=None,
             config=load_config(),
             clock=self.clock,
             metadata=cluster.metadata,
