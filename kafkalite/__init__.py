@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkalite.testing.broker import Broker as Broker
+    from kafkalite.testing.cluster import Cluster as Cluster
 
 __version__ = "0.2.0"
 
@@ -16,8 +17,8 @@ NEEDS_ASSERTIONS = (
 def __getattr__(name: str) -> Any:
     # `kafkalite.Broker` is the one for tests. It is imported when it is used: everything in the
     # package passes through this module, also what must start fast.
-    if name != "Broker":
+    if name not in ("Broker", "Cluster"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return import_module("kafkalite.testing.broker").Broker
+    return getattr(import_module(f"kafkalite.testing.{name.lower()}"), name)

@@ -16,20 +16,39 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from kafkalite.security.shorthand import allow
 from kafkalite.testing import Cluster
 from tests.cluster.audit import audit
 from tests.cluster.faults import WEIGHTS, Faults
 from tests.cluster.workload import PATIENCE_S, Workload
 
+SECURED = {
+    "tls": True,
+    "users": {"worker": "secret"},
+    "acls": [allow("worker", "all", topic="*", group="*", transactional_id="*")],
+}
+"""Everything is encrypted, everybody logs in, also brokers and at ZooKeeper, and rules decide."""
 
-def run_round(seed, data_dir, *, faults, gap_s, only=None, namespaces=False):
-    """Run one round; return what was injected, what was done, and what was found."""
-    with Cluster(3, data_dir=data_dir, namespaces=namespaces) as cluster:
+
+def run_round(seed, data_dir, *, faults, gap_s, only=None, namespaces=False, secured=False):
+    """Run one round; return what was injected, what was done, and what was found.
+
+    Args:
+        seed: of everything.
+        data_dir: where all is kept.
+        faults: how many, or the names of those that are to be, in their order.
+        gap_s: time between two, on average.
+        only: the name of the one that is to be.
+        namespaces: whether links are cut in the kernel.
+        secured: whether there is TLS, logins and rules.
+    """
+    security = SECURED if secured else {}
+    with Cluster(3, data_dir=data_dir, namespaces=namespaces, **security) as cluster:
         injected = Faults(cluster, seed=seed, only=only)
-        with Workload(cluster.bootstrap, seed=seed, folder=data_dir) as workload:
+        with Workload(cluster.client_settings(), seed=seed, folder=data_dir) as workload:
             workload.wait_progress(PATIENCE_S)
-            for _ in range(faults):
-                injected.inject()
+            for name in [None] * faults if isinstance(faults, int) else faults:
+                injected.inject(name)
                 time.sleep(injected.random.uniform(0, 2 * gap_s))
             cluster.wait_in_sync(timeout_s=PATIENCE_S)
             workload.wait_progress(PATIENCE_S)
@@ -48,6 +67,9 @@ def main():
     parser.add_argument("--only", choices=WEIGHTS, help="the one fault to inject")
     parser.add_argument(
         "--namespaces", action="store_true", help="cut in the kernel; Linux, as root, no slow links"
+    )
+    parser.add_argument(
+        "--secured", action="store_true", help="TLS, logins and rules everywhere, ZooKeeper too"
     )
     parser.add_argument("--gap", type=float, default=0.5, help="seconds between two, on average")
     parser.add_argument("--minutes", type=float, default=600, help="begin no round after this")
@@ -71,6 +93,7 @@ def main():
             gap_s=options.gap,
             only=options.only,
             namespaces=options.namespaces,
+            secured=options.secured,
         )
         injected += counts
         done += Counter(work)

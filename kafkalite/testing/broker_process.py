@@ -13,7 +13,6 @@ START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 60.0
 """Recovery of a large log, and handing over many leaderships, take their time."""
 
-CLIENT_LISTENER: Final = "PLAINTEXT"
 BROKER_LISTENER: Final = "REPLICATION"
 
 _READY: Final = re.compile(r"^kafkalite ready: bootstrap=(\S+)", re.MULTILINE)
@@ -30,6 +29,7 @@ class BrokerProcess:
         peer_port: for other brokers.
         http_port: for HTTP, on loopback; None for none.
         settings: by Kafka's names; listeners and the like are added to them.
+        protocol: of both listeners; that for clients is called so.
     """
 
     def __init__(
@@ -42,7 +42,9 @@ class BrokerProcess:
         peer_port: int,
         http_port: int | None = None,
         settings: Mapping[str, str],
+        protocol: str = "PLAINTEXT",
     ) -> None:
+        self._protocol = protocol
         self.broker_id = broker_id
         self.host = host
         self.port = port
@@ -185,12 +187,12 @@ class BrokerProcess:
         return {
             **http,
             "node.id": str(self.broker_id),
-            "listeners": f"{CLIENT_LISTENER}://{host}:{self.port},"
+            "listeners": f"{self._protocol}://{host}:{self.port},"
             f"{BROKER_LISTENER}://{self.peer_host}:{self.peer_port}",
             "advertised.listeners": f"{BROKER_LISTENER}://"
             f"{self.peer_host}:{self.advertised_peer_port}",
-            "listener.security.protocol.map": f"{CLIENT_LISTENER}:PLAINTEXT,"
-            f"{BROKER_LISTENER}:PLAINTEXT",
+            "listener.security.protocol.map": f"{self._protocol}:{self._protocol},"
+            f"{BROKER_LISTENER}:{self._protocol}",
             "inter.broker.listener.name": BROKER_LISTENER,
             "log.dirs": str(self.data_dir),
             **self.settings,

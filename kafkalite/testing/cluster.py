@@ -13,7 +13,7 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from kafkalite.client import admin
 from kafkalite.client.cluster import Client
@@ -24,18 +24,20 @@ from kafkalite.testing.cluster_control import cluster_control
 from kafkalite.testing.namespaces import Namespaces
 from kafkalite.testing.processes import ProcessError, unused_port, wait_until_true
 from kafkalite.testing.proxy import Links
+from kafkalite.testing.secured_cluster import LOOK_TIMEOUT_MS, SecuredCluster
 from kafkalite.testing.setting_text import setting_text
 from kafkalite.testing.zookeeper import ZooKeeper
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import KafkaError
 from kafkalite.wire.messages.metadata import MetadataResponse, MetadataResponsePartition
 
+if TYPE_CHECKING:
+    from kafkalite.security.acls import Rule
+
 Result = TypeVar("Result")
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 REQUEST_TIMEOUT_MS: Final = 10_000
-LOOK_TIMEOUT_MS: Final = 2_000
-"""For one question out of many: a broker that hangs is asked again, or another one is."""
 
 BIND_ATTEMPTS: Final = 5
 LOG_LINES: Final = 15
@@ -52,7 +54,7 @@ TEST_SETTINGS: Final[Mapping[str, str]] = {
 connection it has as long as in Kafka, where its default is the session's."""
 
 
-class Cluster:
+class Cluster(SecuredCluster):
     """Brokers 1 to n with a ZooKeeper of their own; all methods may be called from any thread.
 
     Args:
@@ -70,6 +72,9 @@ class Cluster:
         durable: let ZooKeeper force each write to disk.
         control: give each broker an HTTP port, by which its faults and its clock are set; not
             with `namespaces`.
+        tls: encrypt everything: clients, brokers among themselves, ZooKeeper.
+        users: passwords by name, for clients; brokers then log in at each other and at ZooKeeper.
+        acls: rules, as `kafkalite.security.shorthand.allow` and `deny` make them.
 
     Attributes:
         faults: rules that make all brokers fail requests, or with ids of brokers these.
@@ -90,6 +95,9 @@ class Cluster:
         ports: Mapping[int, tuple[int, int]] | None = None,
         durable: bool = False,
         control: bool = True,
+        tls: bool = False,
+        users: Mapping[str, str] | None = None,
+        acls: "Iterable[Rule | Iterable[Rule]] | None" = None,
     ) -> None:
         if brokers < 1:
             raise ValueError("a cluster has at least one broker")
@@ -105,15 +113,20 @@ class Cluster:
         self.data_dir = Path(data_dir).absolute()
         self.data_dir.mkdir(parents=True, exist_ok=True)
         numbers = range(1, brokers + 1)
-        self.links = Links() if links and not namespaces else None
+        self.links = Links(self._name_of_owner) if links and not namespaces else None
         self.namespaces = Namespaces([*map(str, numbers), ZOOKEEPER]) if namespaces else None
         self.zookeeper: ZooKeeper | None = None
         if zookeeper is None:
             port = unused_port() if namespaces else 0
             self.zookeeper = ZooKeeper(self.data_dir / "zookeeper", port=port, durable=durable)
+        if tls or users is not None or acls is not None:
+            self.security = self._secure(host, tls=tls, users=users, acls=acls)
         self._zookeeper_address = zookeeper
         self._isolated: set[int] = set()
-        settings = {**TEST_SETTINGS, **replication_settings(brokers), **_texts(config)}
+        settings = {**TEST_SETTINGS, **replication_settings(brokers)}
+        if self.security is not None:
+            settings |= self.security.cluster_settings(self.zookeeper)
+        settings |= _texts(config)
         self._chooses_ports = ports is None
         chosen = ports or {number: (unused_port(), unused_port()) for number in numbers}
         self.brokers: dict[int, BrokerProcess] = {
@@ -125,6 +138,7 @@ class Cluster:
                 peer_port=chosen[number][1],
                 http_port=unused_port() if control and not namespaces else None,
                 settings={**settings, **_texts((broker_config or {}).get(number))},
+                protocol="PLAINTEXT" if self.security is None else self.security.listener,
             )
             for number in numbers
         }
@@ -161,6 +175,7 @@ class Cluster:
             for broker in self.brokers.values():
                 self._wait_started(broker, timeout_s)
             self.wait_members(timeout_s=timeout_s)
+            self._set_up()
         except BaseException:
             self.close()
             raise
@@ -183,6 +198,8 @@ class Cluster:
             self.links.stop()
         if self.namespaces is not None:
             self.namespaces.stop()
+        if self.security is not None:
+            self.security.close()
         self._clean_up.close()
 
     @property
@@ -296,8 +313,7 @@ class Cluster:
 
     def client(self, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Client:
         """Return a client whose first choice are brokers that run and are not cut off."""
-        addresses = [broker.bootstrap for broker in self._reachable()]
-        return Client(",".join(addresses), client_id="kafkalite-cluster", timeout_ms=timeout_ms)
+        return self._client(",".join(self._addresses()), timeout_ms)
 
     def create_topic(
         self,
@@ -328,7 +344,7 @@ class Cluster:
         failure: Exception | None = None
         for broker in asked:
             try:
-                with Client(broker.bootstrap, timeout_ms=LOOK_TIMEOUT_MS) as client:
+                with self._client(broker.bootstrap, LOOK_TIMEOUT_MS) as client:
                     return client.fetch_metadata(list(topics))
             except (ClientError, KafkaError) as error:
                 failure = error
@@ -479,6 +495,9 @@ class Cluster:
 
     # --- Inside ----------------------------------------------------------------------------------
 
+    def _addresses(self) -> list[str]:
+        return [broker.bootstrap for broker in self._reachable()]
+
     def _reachable(self) -> list[BrokerProcess]:
         """Return brokers that can answer, in the order in which to ask them."""
         return [
@@ -489,7 +508,7 @@ class Cluster:
 
     def _partitions(self, topics: Iterable[str], number: int) -> list[MetadataResponsePartition]:
         broker = self.brokers[number]
-        with Client(broker.bootstrap, timeout_ms=LOOK_TIMEOUT_MS) as client:
+        with self._client(broker.bootstrap, LOOK_TIMEOUT_MS) as client:
             answer = client.fetch_metadata(list(topics) or None)
         missing = [topic.name for topic in answer.topics if topic.error_code]
         if missing:
@@ -552,6 +571,9 @@ class Cluster:
         for number, broker in self.brokers.items():
             broker.host = broker.peer_host = namespaces.address(str(number))
             broker.prefix = namespaces.prefix(str(number))
+        if self.security is not None and self.security.certificates is not None:
+            names = [*map(str, self.brokers), ZOOKEEPER]
+            self.security.certificates.also_for(*map(namespaces.address, names))
 
     def _network(self) -> Links | Namespaces:
         return self.namespaces or self._need_links()

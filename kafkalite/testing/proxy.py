@@ -27,6 +27,7 @@ UNKNOWN: Final = "?"
 """The source of a connection that has not told who it is."""
 
 _REQUEST_START: Final = struct.Struct(">ihhih")  # size, API, version, correlation id, client id
+_TLS: Final = b"\x16\x03"
 _BROKER: Final = re.compile(rb"broker-(\d+)")
 
 
@@ -35,9 +36,14 @@ class Links:
 
     Traffic from one node to another is one direction; each may be cut or slowed down by itself.
     All methods may be called from any thread.
+
+    Args:
+        owner_of: returns the name of the node that has a connection from this port of its own, None
+            if it does not know. It is asked where nothing can be read, as with TLS.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, owner_of: Callable[[int], str | None] | None = None) -> None:
+        self._owner_of = owner_of
         self._thread: threading.Thread | None = None
         self._started = threading.Event()
         self._token: trio.lowlevel.TrioToken | None = None
@@ -171,12 +177,19 @@ class Links:
                 async with near:
                     first = b""
                     if source is None:
-                        source, first = await _introduction(near)
+                        source, first = await self._introduction(near)
                         self._open[number] = (source, destination, scope)
                     await self._pass(source, destination)
                     await self._join(near, target, (source, destination), first)
             finally:
                 del self._open[number]
+
+    async def _introduction(self, near: trio.SocketStream) -> tuple[str, bytes]:
+        """Return who has connected, and the first bytes."""
+        source, first = await _introduction(near)
+        if source == UNKNOWN and self._owner_of is not None:
+            source = self._owner_of(near.socket.getpeername()[1]) or UNKNOWN
+        return source, first
 
     async def _join(
         self,
@@ -237,6 +250,8 @@ async def _introduction(stream: trio.SocketStream) -> tuple[str, bytes]:
         more = await stream.receive_some(CHUNK_BYTES)
         data += more
         if not more:
+            return UNKNOWN, data
+        if data.startswith(_TLS):
             return UNKNOWN, data
         if len(data) >= _REQUEST_START.size:
             size = _REQUEST_START.size + max(_REQUEST_START.unpack_from(data)[4], 0)

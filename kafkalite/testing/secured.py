@@ -48,7 +48,7 @@ class SecuredBroker:
         # Most tests do without.
         from kafkalite.testing.security import BrokerSecurity
 
-        self.security = BrokerSecurity(tls=tls, users=users, acls=acls, host=host)
+        self.security = BrokerSecurity(tls=tls, users=users, acls=acls, hosts=[host])
         more = self.security.settings(settings["listeners"])
         return {
             name: value

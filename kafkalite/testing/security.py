@@ -39,7 +39,7 @@ class BrokerSecurity:
         tls: whether there is encryption.
         users: passwords by name.
         acls: rules, as `kafkalite.security.shorthand.allow` and `deny` make them.
-        host: of both listeners.
+        hosts: addresses of the listeners; the first is where the one without all this is.
 
     Attributes:
         listener: its name.
@@ -52,20 +52,21 @@ class BrokerSecurity:
         tls: bool,
         users: Mapping[str, str] | None,
         acls: Iterable[Rule | Iterable[Rule]] | None,
-        host: str,
+        hosts: Iterable[str],
     ) -> None:
         self.users = dict(users or {})
-        self.rules = None if acls is None else list(_flat(acls))
+        self.rules = None if acls is None else list(flat(acls))
         if tls:
             self.listener = "SASL_SSL" if self.users else "SSL"
         else:
             self.listener = "SASL_PLAINTEXT" if self.users else "PLAINTEXT"
-        self._host = host
+        names = list(hosts)
+        self._host = names[0]
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.certificates: Certificates | None = None
         if tls:
             self._folder = tempfile.TemporaryDirectory(prefix="kafkalite-secure-")
-            self.certificates = Certificates(Path(self._folder.name), host)
+            self.certificates = Certificates(Path(self._folder.name), *names)
 
     def settings(self, listeners: str) -> dict[str, str]:
         """Return the settings that are to be added to those of a broker with these listeners."""
@@ -124,13 +125,18 @@ class Certificates:
     What is changed holds for connections that are made a second later.
     """
 
-    def __init__(self, folder: Path, host: str) -> None:
+    def __init__(self, folder: Path, *hosts: str) -> None:
         self._folder = folder
-        self._hosts = (*HOSTS, host) if host not in ("", "0.0.0.0", "::") else HOSTS
+        self._hosts = (*HOSTS, *(host for host in hosts if host not in ("", "0.0.0.0", "::")))
         self.ca_file = folder / "ca.pem"
         self.broker_file = folder / "broker.pem"
         self.ca_file.write_bytes(_authority().certificate_pem)
         self.renew()
+
+    def also_for(self, *hosts: str) -> Self:
+        """Show a good certificate that is for more hosts."""
+        self._hosts = (*self._hosts, *hosts)
+        return self.renew()
 
     def renew(self) -> Self:
         """Show a good certificate again."""
@@ -202,10 +208,11 @@ def user_events(name: str, password: str | None) -> list[Event]:
 def rule_events(rules: Iterable[Rule | Iterable[Rule]], *, wanted: bool) -> list[Event]:
     """Return what makes rules, or takes them away."""
     make: Any = CreateAcl if wanted else DeleteAcl
-    return [make(rule=rule) for rule in _flat(rules)]
+    return [make(rule=rule) for rule in flat(rules)]
 
 
-def _flat(rules: Iterable[Rule | Iterable[Rule]]) -> Iterable[Rule]:
+def flat(rules: Iterable[Rule | Iterable[Rule]]) -> Iterable[Rule]:
+    """Return rules that stand in a list or in lists of lists, as `shorthand` makes them."""
     for one in rules:
         if isinstance(one, Rule):
             yield one

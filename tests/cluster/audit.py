@@ -11,11 +11,11 @@ from tests.cluster.workload import GROUP, ORDERS, PAYMENTS, QUIET
 READ_S = 60
 
 
-def read_all(history, bootstrap, topic, partitions, *, isolation):
+def read_all(history, access, topic, partitions, *, isolation):
     """Read a topic from its beginning to its end into a history."""
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **access,
             "group.id": "auditor",
             "enable.auto.commit": False,
             "isolation.level": isolation,
@@ -46,7 +46,7 @@ def read_all(history, bootstrap, topic, partitions, *, isolation):
 
 def check_committed_offsets(workload):
     """Return which offsets of the group are not there though their commit was answered."""
-    consumer = Consumer({"bootstrap.servers": workload.bootstrap, "group.id": GROUP, **QUIET})
+    consumer = Consumer({**workload.access, "group.id": GROUP, **QUIET})
     places = [TopicPartition(ORDERS, p) for p in range(workload.partitions)]
     kept = {p.partition: p.offset for p in consumer.committed(places, 30)}
     consumer.close()
@@ -108,12 +108,12 @@ def audit(workload, data_dirs):
     history = workload.history()
     read_all(
         history,
-        workload.bootstrap,
+        workload.access,
         ORDERS,
         workload.partitions,
         isolation="read_uncommitted",
     )
-    read_all(history, workload.bootstrap, PAYMENTS, workload.partitions, isolation="read_committed")
+    read_all(history, workload.access, PAYMENTS, workload.partitions, isolation="read_committed")
     found = [str(finding) for finding in history.check()]
     found += check_committed_offsets(workload)
     found += check_replicas(data_dirs)

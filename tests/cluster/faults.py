@@ -60,14 +60,13 @@ class Faults:
         self._ids = sorted(cluster.brokers)
         self._broken = {}
 
-    def inject(self):
-        """Do one thing, keep it for a while, and heal it; return its name."""
-        name = self.random.choices([*self._weights], [*self._weights.values()])[0]
+    def inject(self, name=None):
+        """Do one thing, by chance if it is not named, keep it for a while, and heal it."""
+        name = name or self.random.choices([*self._weights], [*self._weights.values()])[0]
         self._note(name)
         getattr(self, "_" + name.lower().replace(" ", "_"))()
         self._note("over")
         self.counts[name] += 1
-        return name
 
     # --- Processes -------------------------------------------------------------------------------
 
@@ -211,7 +210,7 @@ class Faults:
 
     def _leader_of(self, topic):
         """Return the leader of some partition, None if nobody knows."""
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, **QUIET})
+        admin = AdminClient({**self.cluster.client_settings(), **QUIET})
         try:
             described = admin.describe_topics(TopicCollection([topic]), request_timeout=3)
             partitions = described[topic].result(5).partitions

@@ -44,9 +44,9 @@ def logger_to(path):
 class Client(threading.Thread):
     """One client; `stop` ends it, and `failure` tells what it died of."""
 
-    def __init__(self, name, bootstrap, seed):
+    def __init__(self, name, access, seed):
         super().__init__(name=name, daemon=True)
-        self.bootstrap = bootstrap
+        self.access = access
         self.random = random.Random(f"{seed}-{name}")
         self.history = History()
         self.done = 0
@@ -70,14 +70,14 @@ class Client(threading.Thread):
         self._stopping.set()
 
     def settings(self, **more):
-        return {"bootstrap.servers": self.bootstrap, **QUIET, **more}
+        return {**self.access, **QUIET, **more}
 
 
 class OrderProducer(Client):
     """Idempotent, acks=all; a value is acknowledged only by its delivery report."""
 
-    def __init__(self, name, bootstrap, seed, partitions, *, folder, pause_s=0.004):
-        super().__init__(name, bootstrap, seed)
+    def __init__(self, name, access, seed, partitions, *, folder, pause_s=0.004):
+        super().__init__(name, access, seed)
         self._partitions, self._pause_s = partitions, pause_s
         self._logger = logger_to(f"{folder}/{name}.log")
 
@@ -138,8 +138,8 @@ class OrderProducer(Client):
 class PaymentProducer(Client):
     """One transaction after another, each with one record to every partition."""
 
-    def __init__(self, name, bootstrap, seed, partitions, *, folder, pause_s=0.02):
-        super().__init__(name, bootstrap, seed)
+    def __init__(self, name, access, seed, partitions, *, folder, pause_s=0.02):
+        super().__init__(name, access, seed)
         self._partitions, self._pause_s = partitions, pause_s
         self._logger = logger_to(f"{folder}/{name}.log")
         self.aborted = self.unknown = 0
@@ -223,8 +223,8 @@ class PaymentProducer(Client):
 class Watcher(Client):
     """Reads all of a topic as it becomes visible, without a group."""
 
-    def __init__(self, name, bootstrap, seed, topic, partitions, *, isolation):
-        super().__init__(name, bootstrap, seed)
+    def __init__(self, name, access, seed, topic, partitions, *, isolation):
+        super().__init__(name, access, seed)
         self._topic, self._partitions, self._isolation = topic, partitions, isolation
 
     def work(self):
@@ -269,8 +269,8 @@ class Watcher(Client):
 class Member(Client):
     """A member of the group; remembers what it was told is committed."""
 
-    def __init__(self, name, bootstrap, seed):
-        super().__init__(name, bootstrap, seed)
+    def __init__(self, name, access, seed):
+        super().__init__(name, access, seed)
         self.committed = {}
 
     def work(self):
@@ -306,22 +306,32 @@ class Member(Client):
 
 
 class Workload:
-    """All the clients. `with` starts them; `finish` stops them once all is well."""
+    """All the clients. `with` starts them; `finish` stops them once all is well.
 
-    def __init__(self, bootstrap, *, seed, folder, partitions=3, producers=2, transactional=1):
-        self.bootstrap, self.partitions = bootstrap, partitions
+    Args:
+        access: settings by which clients reach the cluster; an address alone if there is no more.
+        seed: of what they do.
+        folder: for what producers log.
+        partitions: of each topic.
+        producers: how many.
+        transactional: how many.
+    """
+
+    def __init__(self, access, *, seed, folder, partitions=3, producers=2, transactional=1):
+        access = {"bootstrap.servers": access} if isinstance(access, str) else access
+        self.access, self.partitions = access, partitions
         self.producers = [
-            OrderProducer(f"orders-{n}", bootstrap, seed, partitions, folder=folder)
+            OrderProducer(f"orders-{n}", access, seed, partitions, folder=folder)
             for n in range(producers)
         ]
         self.transactional = [
-            PaymentProducer(f"payments-{n}", bootstrap, seed, partitions, folder=folder)
+            PaymentProducer(f"payments-{n}", access, seed, partitions, folder=folder)
             for n in range(transactional)
         ]
-        self.members = [Member(f"member-{n}", bootstrap, seed) for n in range(2)]
+        self.members = [Member(f"member-{n}", access, seed) for n in range(2)]
         self.watchers = [
-            Watcher("all", bootstrap, seed, ORDERS, partitions, isolation="read_uncommitted"),
-            Watcher("settled", bootstrap, seed, PAYMENTS, partitions, isolation="read_committed"),
+            Watcher("all", access, seed, ORDERS, partitions, isolation="read_uncommitted"),
+            Watcher("settled", access, seed, PAYMENTS, partitions, isolation="read_committed"),
         ]
 
     @property
@@ -329,7 +339,7 @@ class Workload:
         return [*self.producers, *self.transactional, *self.members, *self.watchers]
 
     def __enter__(self):
-        create_topics(self.bootstrap, self.partitions)
+        create_topics(self.access, self.partitions)
         for client in self.clients:
             client.start()
         return self
@@ -372,8 +382,8 @@ class Workload:
         return {client.name: client.done for client in self.clients}
 
 
-def create_topics(bootstrap, partitions):
-    admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+def create_topics(access, partitions):
+    admin = AdminClient({**access, **QUIET})
     config = {"min.insync.replicas": "2"}
     topics = [NewTopic(name, partitions, 3, config=config) for name in (ORDERS, PAYMENTS)]
     for future in admin.create_topics(topics, request_timeout=30).values():
