@@ -6,7 +6,6 @@ import ssl
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
-from kafkalite.meta.zookeeper_access import ZookeeperAccess
 from kazoo.client import KazooClient
 from kazoo.exceptions import SessionClosedRequireSaslError
 
@@ -14,6 +13,7 @@ import kafkalite
 from kafkalite.client.cluster import Client
 from kafkalite.client.errors import ClientError
 from kafkalite.config import load_config
+from kafkalite.meta.zookeeper.access import ZookeeperAccess
 from kafkalite.security.shorthand import allow
 
 pytestmark = [pytest.mark.slow]
