@@ -1,4 +1,4 @@
-"""What one log needs to know of its topic's settings: plain values, resolved once per change."""
+"""Settings of one log: plain values, resolved once per change."""
 
 from dataclasses import dataclass, field
 

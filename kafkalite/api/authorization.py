@@ -1,4 +1,4 @@
-"""Who may ask for what: one hook for all APIs, and one table of what each of them needs.
+"""Authorization of requests: one hook for all APIs, and one table of the operations each needs.
 
 Where the broker has an authorizer, requests come here before their handlers. What is asked for as
 a whole is refused as a whole. Of what names several things, those that are denied are taken out,

@@ -1,4 +1,4 @@
-"""Who says what clients may do: the rules of the moment, and a memory of what follows from them.
+"""The authorizer: the ACLs of the moment, and a cache of the decisions that follow from them.
 
 Kafka's StandardAuthorizer; made where `authorizer.class.name` names it.
 """

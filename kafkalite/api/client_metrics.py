@@ -37,7 +37,7 @@ RESERVED_IDS: Final = (ZERO_UUID, UUID(int=1))
 
 
 class ClientAttributes(NamedTuple):
-    """What is known of a client, and what the patterns of a subscription are compared with."""
+    """Attributes of a client, which the patterns of a subscription are compared with."""
 
     client_id: str
     client_software_name: str | None
@@ -47,7 +47,7 @@ class ClientAttributes(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """What one client instance is asked for.
+    """Metrics that one client instance is asked for.
 
     Attributes:
         subscription_id: changes with the rest.

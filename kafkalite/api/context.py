@@ -1,4 +1,4 @@
-"""What a handler may know: who asks, how, and the services that hold the broker's state."""
+"""Context of a request: client, connection, and the services that hold the broker's state."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol

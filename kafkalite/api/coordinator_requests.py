@@ -1,4 +1,4 @@
-"""What the handlers of coordinator APIs share: asking a shard, and waiting for its answer."""
+"""Requests to coordinators: asking a shard, and waiting for its answer."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -64,7 +64,7 @@ def handle_group_request(group_id: str, event: object, context: RequestContext) 
 
 
 class Later:
-    """What `convert` makes of an answer that is not there yet."""
+    """An answer that is not there yet, to be changed by `convert`."""
 
     __slots__ = ("_convert", "_parked")
 

@@ -1,4 +1,4 @@
-"""Who leads a partition now, told to a client that came to another broker (KIP-951, rule 54)."""
+"""The leader of a partition, told to a client that came to another broker (KIP-951, rule 54)."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +12,7 @@ NO_LEADER = -1
 
 
 class LeaderEndpoint(NamedTuple):
-    """Where the client reaches a broker."""
+    """Address at which the client reaches a broker."""
 
     node_id: int
     host: str

@@ -1,4 +1,4 @@
-"""What operators ask about groups: DescribeGroups, ListGroups, DeleteGroups (keys 15, 16, 42).
+"""DescribeGroups, ListGroups and DeleteGroups (keys 15, 16, 42).
 
 DescribeGroups 0-6. v3: authorized operations (KIP-430). v4: static members. v5: flexible.
 v6: GROUP_ID_NOT_FOUND (KIP-1043).

@@ -1,4 +1,4 @@
-"""What operators ask about transactions: DescribeTransactions, ListTransactions (keys 65, 66).
+"""DescribeTransactions and ListTransactions (keys 65, 66).
 
 DescribeTransactions 0 (KIP-664). ListTransactions 0-2: v1 duration (KIP-994), v2 pattern of
 transactional ids (KIP-1152).

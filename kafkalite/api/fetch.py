@@ -59,7 +59,7 @@ Results = list[tuple[CachedPartition, PartitionData]]
 
 @dataclass(slots=True, kw_only=True)
 class FetchReader:
-    """Who fetches, and what may be read by it.
+    """The replica or client that fetches, and up to where it may read.
 
     Attributes:
         replica_id: of a follower, which reads up to the log end; negative for others.

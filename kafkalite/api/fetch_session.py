@@ -77,7 +77,7 @@ class CachedPartition:
 
 @dataclass(slots=True)
 class FetchSession:
-    """What one client fetches, remembered between its requests."""
+    """Partitions that one client fetches, remembered between its requests (KIP-227)."""
 
     session_id: int
     by_topic_id: bool

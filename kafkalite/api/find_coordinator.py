@@ -35,7 +35,7 @@ NO_PORT = -1
 
 
 class KeyType(IntEnum):
-    """What a key stands for."""
+    """Kind of coordinator that a key belongs to."""
 
     GROUP = 0
     TRANSACTION = 1

@@ -1,4 +1,4 @@
-"""Who may do what with the groups of Kafka 4: consumer, share and streams groups.
+"""Authorization of the group APIs of Kafka 4: consumer, share and streams groups.
 
 Beside what `api/authorization.py` asks of the group, all topics that a member names, or that a
 description would show, have to be visible to the client. Whether such groups are switched on is

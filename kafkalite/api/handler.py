@@ -1,4 +1,4 @@
-"""What a handler is: a synchronous function of a request, plus an optional wait."""
+"""Handlers: each is a synchronous function of a request, plus an optional wait."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ class DelayedOperation(Pending):
 
 @dataclass(slots=True)
 class PlayedAnswer:
-    """What is sent in the place of a response, when a fault rule wants that.
+    """Bytes sent in place of a response, when a fault rule wants that.
 
     Attributes:
         pieces: sent one after the other.

@@ -1,4 +1,4 @@
-"""What a request needs, and how what is denied becomes a part of its answer.
+"""Operations that a request needs, and the place of refusals in its answer.
 
 Used by the tables of `api/authorization.py` and of `api/group_authorization.py`.
 """
@@ -32,7 +32,7 @@ DENIED_AS: Final = {
 
 @dataclass(slots=True, frozen=True)
 class Need:
-    """What a request as a whole needs.
+    """Operation that a request as a whole needs.
 
     Attributes:
         operation, kind: to be allowed.
@@ -58,7 +58,7 @@ class Need:
 
 @dataclass(slots=True, frozen=True)
 class Each:
-    """What each of several things needs that a request names.
+    """Operation needed for each of several things that a request names.
 
     Attributes:
         items: attribute of the request that has them.

@@ -41,7 +41,7 @@ class Unfinished:
 
 
 class RecordChecks:
-    """What one request may still have done at once."""
+    """Budget of record checks that one request may use up at once."""
 
     __slots__ = ("_left", "is_done")
 

@@ -44,7 +44,7 @@ Batches = Iterable[Any]
 
 @dataclass(slots=True)
 class Acknowledged:
-    """What becomes of all that one request acknowledges.
+    """Outcome of everything that one request acknowledges.
 
     Attributes:
         errors: refused before any share partition was asked, None for what there is nothing to say

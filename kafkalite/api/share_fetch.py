@@ -63,7 +63,7 @@ Results = dict[TopicIdPartition, PartitionData]
 
 @dataclass(slots=True)
 class _Read:
-    """What the log has for a share partition."""
+    """Result of reading the log for one share partition."""
 
     held: "HeldPartition"
     fetch_offset: int

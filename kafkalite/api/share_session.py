@@ -46,7 +46,7 @@ class CachedSharePartition:
 
 @dataclass(slots=True, eq=False)
 class ShareSession:
-    """What one member fetches.
+    """Partitions that one share group member fetches.
 
     Attributes:
         epoch: that the next request must carry: 1 to 2147483647, then 1 again.
@@ -60,7 +60,7 @@ class ShareSession:
 
 @dataclass(slots=True)
 class Closed:
-    """What follows from the end of a connection.
+    """Session and member to release when a connection ends.
 
     Attributes:
         sessions: that ended with it.

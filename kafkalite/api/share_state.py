@@ -1,4 +1,4 @@
-"""What brokers ask a share coordinator: the states of share partitions (KIP-932).
+"""The share coordinator's state APIs, asked by brokers (keys 83-87, KIP-932).
 
 InitializeShareGroupState (key 83), version 0. ReadShareGroupState (84), 0. WriteShareGroupState
 (85), 0-1. DeleteShareGroupState (86), 0. ReadShareGroupStateSummary (87), 0-1.

@@ -1,4 +1,4 @@
-"""What transactional producers ask their coordinator (keys 22, 24, 25, 26; KIP-98, KIP-890).
+"""APIs of transactional producers at their coordinator (keys 22, 24, 25, 26; KIP-98, KIP-890).
 
 InitProducerId 0-5 with a transactional id. v3: a producer that goes on (KIP-360). v4:
 PRODUCER_FENCED. v5: transactions of the second protocol.

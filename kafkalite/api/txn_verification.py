@@ -65,7 +65,7 @@ def is_in_transaction(partition: "Partition", producer: ProducerIdentity) -> boo
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """What is made of a coordinator's answer."""
+    """Request at a coordinator, and how its answer is read."""
 
     partitions: list[TopicPartition]
     knows_abortable: bool

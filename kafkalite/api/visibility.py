@@ -1,4 +1,4 @@
-"""What clients see of answers that tell more than they asked for, where there is an authorizer.
+"""Removal of things from answers that the client may not see, where there is an authorizer.
 
 Lists are stripped of what may not be seen, as if it was not there; operations that a client is told
 it may perform are those that it may.

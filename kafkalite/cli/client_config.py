@@ -11,7 +11,7 @@ from kafkalite.settings.config_def import SettingError
 
 
 class Place(NamedTuple):
-    """What a client has to know; paths are absolute."""
+    """Settings that a client has to know; paths are absolute."""
 
     bootstrap: str
     authority: str

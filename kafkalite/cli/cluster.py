@@ -45,7 +45,7 @@ class StopAsked(BaseException):
 
 @dataclass(slots=True, kw_only=True)
 class Layout:
-    """What a cluster keeps between two runs.
+    """State that a cluster keeps between two runs.
 
     Attributes:
         host: where clients connect.

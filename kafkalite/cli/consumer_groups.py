@@ -1,4 +1,4 @@
-"""What `kafkalite groups describe` shows of a consumer group of Kafka 4: epochs, targets, lag."""
+"""`kafkalite groups describe` for consumer groups of Kafka 4: epochs, targets, lag."""
 
 from collections.abc import Iterable
 

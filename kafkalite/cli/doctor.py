@@ -31,7 +31,7 @@ SETTLED = ("Stable", "Empty", "Dead")
 
 @dataclass(slots=True, frozen=True)
 class Finding:
-    """What is wrong, and what to do; `weight` is error or warning."""
+    """A problem and its remedy; `weight` is error or warning."""
 
     weight: str
     what: str

@@ -21,7 +21,7 @@ EXIT_BROKEN_PIPE: Final = 141
 
 
 class Entry(NamedTuple):
-    """Where a subcommand is, and its line in the list; it is imported when it is used."""
+    """Module of a subcommand, imported when used, and its line in the list."""
 
     module: str
     attribute: str

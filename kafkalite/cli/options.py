@@ -1,4 +1,4 @@
-"""What commands that talk to a cluster have in common."""
+"""Options shared by commands that talk to a cluster."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees: help, tables, JSON for programs, progress of long work."""
+"""Output for a person at a terminal: help, tables, JSON for programs, progress of long work."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What several commands read in the same way; it imports no client, for a broker starts by it."""
+"""Parsing shared by several commands; it imports no client, for a broker starts by it."""
 
 from collections.abc import Callable
 from pathlib import Path

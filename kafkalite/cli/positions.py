@@ -24,7 +24,7 @@ _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Anchor(Enum):
-    """What a position counts from."""
+    """Point that a position counts from."""
 
     BEGINNING = auto()
     END = auto()

@@ -146,7 +146,7 @@ def produce(
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class _Overrides:
-    """What the command line says about every record."""
+    """Values from the command line that apply to every record."""
 
     key: bytes | None
     headers: list[tuple[str, bytes | None]]

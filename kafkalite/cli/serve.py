@@ -169,7 +169,7 @@ def serve(
 
 
 class _Wishes(NamedTuple):
-    """What the options say beside settings."""
+    """Options that are not settings."""
 
     folder: "SecureFolder | None"
     faults: Path | None

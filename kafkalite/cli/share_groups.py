@@ -1,4 +1,4 @@
-"""What `kafkalite groups describe` shows of a share group: members, share lag."""
+"""`kafkalite groups describe` for share groups: members, share lag."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""What `kafkalite groups describe` shows of a streams group: subtopologies, tasks, lag."""
+"""`kafkalite groups describe` for streams groups: subtopologies, tasks, lag."""
 
 import click
 

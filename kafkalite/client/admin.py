@@ -48,7 +48,7 @@ BROKER_DEFAULT: Final = -1
 
 
 class ResourceType(IntEnum):
-    """What settings belong to (Kafka's ConfigResource.Type)."""
+    """Kind of thing that settings belong to (Kafka's ConfigResource.Type)."""
 
     TOPIC = 2
     BROKER = 4
@@ -57,7 +57,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a setting's value comes from (Kafka's ConfigEntry.ConfigSource)."""
+    """Source of a setting's value (Kafka's ConfigEntry.ConfigSource)."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -71,7 +71,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigOperation(IntEnum):
-    """What to do with one setting (Kafka's AlterConfigOp.OpType)."""
+    """Change to one setting (Kafka's AlterConfigOp.OpType)."""
 
     SET = 0
     DELETE = 1

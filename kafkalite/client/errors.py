@@ -1,4 +1,4 @@
-"""What can go wrong on the client's side of the wire, and which refusals are worth another try."""
+"""Errors on the client's side of the wire, and which refusals are worth another try."""
 
 from typing import Final
 

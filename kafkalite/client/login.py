@@ -31,7 +31,7 @@ _ALIASES: Final = {
 
 
 class Credentials:
-    """What a client shows of itself, and whom it trusts.
+    """Credentials of a client, and the authorities it trusts.
 
     Args:
         settings: by Kafka's names, or librdkafka's.

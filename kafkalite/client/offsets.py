@@ -22,7 +22,7 @@ READ_COMMITTED: Final = 1
 
 
 class FoundOffset(NamedTuple):
-    """What was found for a timestamp; offset and timestamp are -1 if nothing is that young."""
+    """Answer for a timestamp; offset and timestamp are -1 if nothing is that young."""
 
     offset: int
     timestamp: int

@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells about settings: value, source, synonyms, type (rules 32, 33).
+"""DescribeConfigs' view of settings: value, source, synonyms, type (rules 32, 33).
 
 The order of the synonyms, and when there are none, is that of Kafka's ConfigHelper.
 """
@@ -70,7 +70,7 @@ class ConfigEntry:
 
     @property
     def documentation(self) -> str | None:
-        """What the setting does."""
+        """Documentation of the setting."""
         return None if self.setting is None else documentation(self.setting)
 
 

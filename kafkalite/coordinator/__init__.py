@@ -1,1 +1,1 @@
-"""What group and transaction coordinators share: shards on a log, and the runtime for them."""
+"""Parts shared by group and transaction coordinators: shards on a log, and their runtime."""

@@ -18,7 +18,7 @@ RECORDS_PER_SLICE = 100
 
 
 class AppendedRange(Protocol):
-    """Where an append went; both offsets inclusive."""
+    """Offsets of an append; both inclusive."""
 
     @property
     def first_offset(self) -> int:
@@ -32,7 +32,7 @@ class AppendedRange(Protocol):
 
 
 class CoordinatorPartition(Protocol):
-    """What the runtime needs of the partition it writes to; `isr.Partition` is one."""
+    """The partition that the runtime writes to, as it needs it; `isr.Partition` is one."""
 
     @property
     def log_start_offset(self) -> int:

@@ -56,7 +56,7 @@ def _ignore(effect: object) -> None:
 
 
 class ShardLocation(NamedTuple):
-    """Where the shard of a key is."""
+    """Partition that holds the shard of a key, and whether it is led here."""
 
     topic_partition: TopicPartition
     is_here: bool

@@ -1,4 +1,4 @@
-"""What a coordinator is made of: shards (one partition of an internal topic each), and time.
+"""Parts of a coordinator: shards (one partition of an internal topic each), and time.
 
 A shard is a state machine on a log. `handle` and `on_time` decide, `replay` changes hard state, in
 service and in recovery alike. A shard holds no futures: whoever waits is an integer, its ticket.
@@ -41,7 +41,7 @@ class StoredRecord:
 
 @dataclass(slots=True)
 class Result:
-    """What an event leads to: records to append, then replies to give and effects to perform.
+    """Outcome of an event: records to append, then replies to give and effects to perform.
 
     A reply is a response message, or a KafkaError for the requester to be refused with. Replies
     leave when the records are below the high watermark; without records, when everything that was
@@ -111,7 +111,7 @@ class RecordCodec(Protocol):
 
 
 class ShardKind(Protocol):
-    """What the runtime is handed for one internal topic."""
+    """Shards of one internal topic, as the runtime needs them."""
 
     @property
     def topic(self) -> str:

@@ -1,4 +1,4 @@
-"""What fault rules do to the broker's state, by the same events that do it otherwise.
+"""Changes that fault rules make to the broker's state, by the same events that do it otherwise.
 
 A member is evicted by its own leaving, a producer fenced by another one that takes its
 transactional id, a coordinator moved by having it load its log anew. The request that the rule

@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 
 class ControlApi:
-    """What a test may do to one broker.
+    """Faults and clock of one broker, as a test changes them.
 
     Args:
         control: its rules, clock and disk.

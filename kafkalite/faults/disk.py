@@ -18,7 +18,7 @@ SLOW_MAX_S: Final = 60.0
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class DiskFault:
-    """What happens to some operations on files of logs.
+    """Fault of some operations on files of logs.
 
     Attributes:
         operation: one of `OPERATIONS`.

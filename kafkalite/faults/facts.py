@@ -1,4 +1,4 @@
-"""What fault rules look at, taken out of a request and its connection."""
+"""Facts that fault rules are matched with, taken from a request and its connection."""
 
 from collections.abc import Iterable
 from functools import partial

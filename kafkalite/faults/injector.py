@@ -57,7 +57,7 @@ RESTING_MAX = 10_000
 
 @dataclass(slots=True)
 class _Plan:
-    """What is to be done about one request.
+    """Actions to take about one request.
 
     Attributes:
         delay_before_s: before it is applied.

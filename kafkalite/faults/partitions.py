@@ -23,7 +23,7 @@ WHOLE_TOPIC: Final = -1
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Shape:
-    """Where an API has topics and partitions; names of fields of its messages.
+    """Names of the fields in which an API's messages have topics and partitions.
 
     Attributes:
         index: of the partition in the request; empty if the request has bare numbers, None if it

@@ -1,4 +1,4 @@
-"""What a test may turn in one broker: its fault rules, its clock, its disk."""
+"""Parts of one broker that a test may change: fault rules, clock, disk."""
 
 from typing import TYPE_CHECKING
 

@@ -26,7 +26,7 @@ class Unit(NamedTuple):
 
 
 class RecordFacts(NamedTuple):
-    """What rules look at in one record."""
+    """Facts about one record that rules are matched with."""
 
     key: bytes | None
     value: bytes | None
@@ -35,7 +35,7 @@ class RecordFacts(NamedTuple):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class RequestFacts:
-    """What rules look at in one request.
+    """Facts about one request that rules are matched with.
 
     Attributes:
         size_bytes: of its frame.
@@ -151,7 +151,7 @@ class Trigger:
 
 
 class Kind(Enum):
-    """What a rule does."""
+    """Kind of action of a rule."""
 
     ERROR = "error"
     """Answers an error code."""
@@ -198,7 +198,7 @@ CORRUPTIONS: Final = ("crc", "batch", "magic", "length")
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Action:
-    """What is done when a rule fires.
+    """Action taken when a rule fires.
 
     Attributes:
         code: of ERROR.

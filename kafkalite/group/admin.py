@@ -1,4 +1,4 @@
-"""What operators ask a group coordinator: describe, list, delete (rules 153, 154, 157)."""
+"""Operators' requests to a group coordinator: describe, list, delete (rules 153, 154, 157)."""
 
 from dataclasses import dataclass
 

@@ -37,7 +37,7 @@ class EventOfKind:
 
 @dataclass(slots=True, kw_only=True)
 class Committer:
-    """Who commits offsets, as OffsetCommit or TxnOffsetCommit names him.
+    """Author of committed offsets, as OffsetCommit or TxnOffsetCommit names him.
 
     Attributes:
         epoch: generation or member epoch, -1 if none is said.
@@ -77,7 +77,7 @@ class Group(Protocol):
 
     @property
     def kind(self) -> GroupKind:
-        """What kind of group it is."""
+        """Kind of the group."""
         ...
 
     @property
@@ -152,7 +152,7 @@ def _no_records(shard: "GroupShard") -> "list[StoredRecord]":
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Part:
-    """What a shard does for groups of one kind.
+    """A shard's work for groups of one kind.
 
     Attributes:
         handlers: by type of event; each decides as `Shard.handle` does.

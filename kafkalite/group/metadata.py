@@ -1,4 +1,4 @@
-"""What group shards read of the cluster's metadata: one view for all shards of a broker.
+"""Cluster metadata that group shards read: one view for all shards of a broker.
 
 It is told each image before the shards hear of the change, so whatever a shard decides, it decides
 by the newest. Topics are `meta.image.TopicImage`s, in their order.

@@ -1,4 +1,4 @@
-"""What group coordinators need of the broker's settings, as plain values."""
+"""Settings of group coordinators, as plain values."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -7,7 +7,7 @@ from kafkalite.group.settings import GroupSettings
 
 
 class TimerKind(IntEnum):
-    """What a timer of a group shard is for; the first part of its key, then what it concerns."""
+    """Purpose of a group shard's timer; the first part of its key, then what it concerns."""
 
     SESSION = 0
     """(group id, member id): a member, or a handed-out id, has been silent too long."""

@@ -1,4 +1,4 @@
-"""Who may ask: rules against other sites' pages in the user's browser, and the token.
+"""Access to the HTTP port: rules against other sites' pages in a browser, and the token.
 
 A browser lets any page send requests to this machine. So a `Host` that is a foreign name is refused
 (DNS rebinding, rule 620), and what changes something needs a content type that no foreign page may
@@ -23,7 +23,7 @@ OWN_SITE: Final = frozenset({"same-origin", "none"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """What a request must have to be looked at.
+    """Conditions that a request must meet to be looked at.
 
     Attributes:
         allowed_hosts: names beside `localhost` and plain addresses that the port is known by.

@@ -31,7 +31,7 @@ class HttpPortError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAddress:
-    """Where to listen.
+    """Address to listen on.
 
     Attributes:
         port: 0 takes any free one.
@@ -93,7 +93,7 @@ class HttpPort:
 
     @property
     def url(self) -> str:
-        """Where a browser on this machine finds it, without a slash at the end."""
+        """URL for a browser on this machine, without a slash at the end."""
         host = self._address.host
         if host in ("0.0.0.0", "::", ""):
             host = LOOPBACK

@@ -1,4 +1,4 @@
-"""What an HTTP request asks for, who answers it, and what the answer is made of."""
+"""HTTP requests, the routes that answer them, and their responses."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -112,7 +112,7 @@ Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Route:
-    """What answers one method of one path.
+    """Route that answers one method of one path.
 
     Attributes:
         method: in capitals; a GET also answers HEAD.

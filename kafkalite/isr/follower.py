@@ -1,4 +1,4 @@
-"""What a follower does with what its leader answers: append, cut off, begin anew, or wait.
+"""Decisions of a follower about its leader's answers: append, truncate, begin anew, or wait.
 
 Pure. After Kafka's AbstractFetcherThread, with truncation on fetch (KIP-595): the leader tells in
 the answer to a Fetch where the follower's log stops being like its own. Where that is known in an
@@ -27,7 +27,7 @@ _LENGTH_EXTRA: Final = 12
 
 
 class Position(NamedTuple):
-    """Where a follower stands, as `Partition.fetch_position` gives it and a Fetch says it.
+    """Position of a follower, as `Partition.fetch_position` gives it and a Fetch says it.
 
     Attributes:
         offset: end of its log, from which it fetches.

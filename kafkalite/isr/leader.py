@@ -1,4 +1,4 @@
-"""What the leader of a replicated partition decides: high watermark, ISR, who may acknowledge.
+"""Decisions of the leader of a replicated partition: high watermark, ISR, acknowledgements.
 
 Pure: no log, clock or network. Inputs are `on_*`; each returns whether the high watermark moved.
 After Kafka's Partition (rules 163-168, 176).

@@ -1,4 +1,4 @@
-"""Where a leader's log begins and ends, asked by a follower that is out of it (rule 172)."""
+"""Start and end of a leader's log, asked by a follower that is out of its range (rule 172)."""
 
 from typing import TYPE_CHECKING, Final
 

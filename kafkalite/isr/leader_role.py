@@ -35,7 +35,7 @@ def _nobody_asks(partition: "Partition | OfflineReplica | RecoveringLeader") -> 
 
 @dataclass(slots=True, kw_only=True)
 class ReplicationContext:
-    """What the partitions of a broker share: who they are, and what they know of the others.
+    """State shared by the partitions of a broker: its identity, and what it knows of other brokers.
 
     Attributes:
         broker_id: of this broker.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OfflineReplica:
-    """What is left of a partition here: what its clients are told, and its leadership to give up.
+    """A replica without a log: it refuses its clients, and gives up its leadership.
 
     Rule 185.
     """

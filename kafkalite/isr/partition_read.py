@@ -1,4 +1,4 @@
-"""What readers of a partition ask for and are given: plain values."""
+"""Reads of a partition: what is asked and what is given, as plain values."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,7 +17,7 @@ EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 
 
 class IsolationLevel(IntEnum):
-    """What a reader may see (KIP-98)."""
+    """Isolation level of a reader (KIP-98)."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
@@ -25,7 +25,7 @@ class IsolationLevel(IntEnum):
 
 @dataclass(slots=True)
 class PartitionRead:
-    """What a fetch of one partition found.
+    """Result of a fetch of one partition.
 
     Ends are exclusive. `aborted` is None for read_uncommitted. `diverging` is set, and `region`
     empty, where the reader's last epoch ends before its fetch offset (KIP-595, rule 77). `has_more`

@@ -1,4 +1,4 @@
-"""Who waits for the high watermark to pass an offset: acknowledgements of acks=all (rules 51-52).
+"""Acknowledgements of acks=all that wait for the high watermark to pass an offset (rules 51-52).
 
 Pure: what is done is returned, and whoever owns the waiters passes it on.
 """

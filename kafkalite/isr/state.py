@@ -35,7 +35,7 @@ class CommittedIsr:
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """Who the high watermark waits for."""
+        """Replicas that the high watermark waits for."""
         return self.isr
 
 
@@ -51,17 +51,17 @@ class PendingExpand:
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """Who counts for min.insync.replicas: only those who are surely in."""
+        """Replicas that count for min.insync.replicas: only those that are surely in sync."""
         return self.committed.isr
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """Who the high watermark waits for."""
+        """Replicas that the high watermark waits for."""
         return (*self.committed.isr, self.added)
 
     @property
     def proposed_isr(self) -> tuple[int, ...]:
-        """What was asked for."""
+        """ISR that was proposed."""
         return (*self.committed.isr, self.added)
 
 
@@ -77,17 +77,17 @@ class PendingShrink:
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """Who counts for min.insync.replicas, as long as nothing else is known."""
+        """Replicas that count for min.insync.replicas, as long as nothing else is known."""
         return self.committed.isr
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """Who the high watermark waits for."""
+        """Replicas that the high watermark waits for."""
         return self.committed.isr
 
     @property
     def proposed_isr(self) -> tuple[int, ...]:
-        """What was asked for."""
+        """ISR that was proposed."""
         return tuple(member for member in self.committed.isr if member not in self.removed)
 
 
@@ -96,7 +96,7 @@ IsrState = CommittedIsr | PendingExpand | PendingShrink
 
 @dataclass(slots=True)
 class FollowerProgress:
-    """What the leader knows of one follower by its fetches.
+    """Progress of one follower, as its fetches show it to the leader.
 
     Attributes:
         log_end_offset: offset of its last fetch; UNKNOWN_OFFSET before the first one.

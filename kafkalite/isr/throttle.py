@@ -75,7 +75,7 @@ class RateWindow:
 
 
 class LeaderThrottle(RateWindow):
-    """What a leader sends to followers that are throttled and not in sync (KIP-73)."""
+    """Throttle of a leader for followers that are not in sync (KIP-73)."""
 
     __slots__ = ("_throttled",)
 

@@ -1,4 +1,4 @@
-"""What clients wrote to and read from each topic since this broker started: plain counts.
+"""Bytes and records that clients wrote to and read from each topic since this broker started.
 
 The numbers never go down while a topic lives; what a deleted topic had stays in the total. After
 Kafka's BrokerTopicMetrics.

@@ -120,7 +120,7 @@ class SourceSegment:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class CleaningPlan:
-    """What could be cleaned of a log, found without opening a file.
+    """Segments of a log that could be cleaned, found without opening a file.
 
     Attributes:
         log: whose it is.
@@ -163,7 +163,7 @@ class CleaningPlan:
 
 @dataclass(slots=True)
 class CleaningStatistics:
-    """What a pass did.
+    """Statistics of one pass.
 
     Attributes:
         clean_offset: for `cleaner-offset-checkpoint`: all below is clean. Less than the plan's

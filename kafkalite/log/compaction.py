@@ -1,4 +1,4 @@
-"""What compaction keeps of a log, batch by batch (Kafka's Cleaner, rules 205-208).
+"""Compaction's choice of records, batch by batch (Kafka's Cleaner, rules 205-208).
 
 Pure: two walks over the same batches. The first fills an `OffsetMap` from the log's dirty part,
 with the latest offset of each key. The second gives every batch of the log to `BatchFilter`, which
@@ -179,7 +179,7 @@ class LastRecord(NamedTuple):
 
 @dataclass(slots=True)
 class FilterResult:
-    """What is to be written in place of one batch; nothing if `data` is None."""
+    """Replacement of one batch; nothing is written if `data` is None."""
 
     data: bytes | bytearray | memoryview | None
     header: BatchHeader

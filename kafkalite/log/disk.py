@@ -80,7 +80,7 @@ class File(Protocol):
 
 
 class Holder(Protocol):
-    """What holds a file open that it can open again."""
+    """Owner of an open file that it can open again."""
 
     def close(self) -> None:
         """Let go of the file."""
@@ -88,7 +88,7 @@ class Holder(Protocol):
 
 
 class OpenFiles:
-    """Who holds files open: so many and no more, the oldest lets go first (rule 253).
+    """Limit on open files: at the limit the oldest owner closes its files (rule 253).
 
     Not the one that was idle longest: to know that, each append would have to be noted, and to open
     a file again takes some ten microseconds.

@@ -1,4 +1,4 @@
-"""What the files of a log say, for people: `kafkalite dump-log`.
+"""Printout of a log's files: `kafkalite dump-log`.
 
 Lines are those of Apache's kafka-dump-log, so that what one knows of its output holds here too.
 Files are read as they are; nothing is opened as a log, repaired or locked.
@@ -52,7 +52,7 @@ _SEQUENCE_RANGE: Final = 1 << 31
 
 @dataclass(slots=True, kw_only=True)
 class DumpOptions:
-    """What to print of a `.log` file.
+    """Options for printing a `.log` file.
 
     Attributes:
         records: a line for each record (kafka-dump-log's --deep-iteration).

@@ -39,7 +39,7 @@ NEVER: Final = 2**63 - 1
 
 @dataclass(slots=True)
 class Flush:
-    """What a worker thread has to do to make the log safe up to `end_offset` (exclusive)."""
+    """Work of a worker thread that makes the log safe up to `end_offset` (exclusive)."""
 
     end_offset: int
     steps: list[Callable[[], None]]

@@ -1,4 +1,4 @@
-"""What happens to logs by itself: flushes, checkpoints, retention, compaction, removals.
+"""Background work on logs: flushes, checkpoints, retention, compaction, removals.
 
 One trio task (with a second one inside for compaction, which may take minutes) that sleeps until
 something is due. Nothing is due in a broker that nobody writes to, but for the retention check.
@@ -58,7 +58,7 @@ PRESENCE_CHECK_MS = 1_000
 
 
 class Schedule:
-    """What is due when. Each thing stands in it once, at the earliest time it was asked for."""
+    """Schedule of things to do. Each stands in it once, at the earliest time it was asked for."""
 
     __slots__ = ("_due_ms",)
 

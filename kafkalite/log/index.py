@@ -66,7 +66,7 @@ class _Index:
 
     @property
     def path(self) -> str:
-        """Where the file is now."""
+        """Path of the file now."""
         return self._path
 
     @path.setter

@@ -41,7 +41,7 @@ REPLAY_BYTES: Final = 1 << 20
 
 @dataclass(slots=True)
 class AppendInfo:
-    """What became of an append.
+    """Result of an append.
 
     Attributes:
         first_offset: of the first record; of the original if this was a duplicate.

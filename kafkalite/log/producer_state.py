@@ -1,4 +1,4 @@
-"""What a log knows of its idempotent and transactional producers (Kafka's ProducerStateManager).
+"""State of a log's idempotent and transactional producers (Kafka's ProducerStateManager).
 
 Pure: fed with each batch that was appended or replayed, asked before each batch that a client wants
 to append. Snapshots are the bytes of Kafka's `<offset>.snapshot` files.
@@ -64,7 +64,7 @@ class AppendedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class ProducerState:
-    """What is known of one producer id.
+    """State of one producer id.
 
     Attributes:
         producer_id: assigned by the broker.

@@ -63,7 +63,7 @@ _ENTRY_SIZES: Final = {INDEX_SUFFIX: 8, TIME_INDEX_SUFFIX: 12, TXN_INDEX_SUFFIX:
 
 @dataclass(slots=True)
 class _Directory:
-    """What a partition's directory holds, by base offset."""
+    """Files of a partition's directory, by base offset."""
 
     sizes: dict[int, dict[str, int]] = field(default_factory=dict)
     modified_ms: dict[int, int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from kafkalite.log_config import LogConfig
 
 
 class SegmentFacts(Protocol):
-    """What retention asks of a segment."""
+    """Facts about a segment that retention looks at."""
 
     @property
     def base_offset(self) -> int:

@@ -62,7 +62,7 @@ _span = _SPAN.unpack_from
 
 
 class BatchSpan(NamedTuple):
-    """Where a batch lies in a segment, and which offsets it holds."""
+    """Position of a batch in a segment, and the offsets it holds."""
 
     position: int
     end_position: int

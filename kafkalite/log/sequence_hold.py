@@ -30,7 +30,7 @@ Place = tuple[str | UUID, int]
 
 
 class BatchSequence(NamedTuple):
-    """Who wrote a batch, and its first sequence."""
+    """Producer of a batch, and its first sequence."""
 
     producer_id: int
     epoch: int

@@ -1,4 +1,4 @@
-"""What a log is made of when it is opened, and who listens to it from then on."""
+"""State of a log when it is opened, and its listeners from then on."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LogListener(Protocol):
-    """Who keeps the house of a log: does later, or in a thread, what the log only notes."""
+    """Listener of a log: does later, or in a thread, what the log only notes."""
 
     def on_flush_due(self, log: "LogFiles") -> None:
         """Data wait for `flush`: a segment was rolled, or flush.messages or flush.ms say so."""
@@ -43,7 +43,7 @@ class LogListener(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LogState:
-    """What a log is made of when it is opened; found by `recovery`."""
+    """State of a log when it is opened; found by `recovery`."""
 
     segments: "Segments"
     snapshots: "Snapshots"

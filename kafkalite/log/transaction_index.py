@@ -19,7 +19,7 @@ ENTRY_SIZE = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """What a read_committed consumer needs to skip a producer's aborted records.
+    """An aborted transaction, for a read_committed consumer to skip its records.
 
     `first_offset` and `last_offset` are inclusive; the latter is the marker's.
     `last_stable_offset` was the first offset still undecided once this transaction was (exclusive

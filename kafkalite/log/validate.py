@@ -1,4 +1,4 @@
-"""What a broker refuses to append (Kafka's LogValidator and UnifiedLog's analysis of records).
+"""Validation of what is appended (Kafka's LogValidator and UnifiedLog's analysis of records).
 
 Every batch has its header and CRC checked. The records inside are looked at where a setting asks
 about single records (keys of a compacted topic, a limit on timestamps that the header cannot
@@ -35,7 +35,7 @@ from kafkalite.wire.records import (
 
 
 class AppendOrigin(Enum):
-    """Who appends; a client is trusted least (Kafka's AppendOrigin)."""
+    """Origin of an append; a client is trusted least (Kafka's AppendOrigin)."""
 
     CLIENT = "client"
     """A Produce request: everything is checked."""

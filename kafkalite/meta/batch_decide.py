@@ -35,7 +35,7 @@ def slices(events: Iterable[Event]) -> Iterator[list[Event]]:
 
 
 class Decision(NamedTuple):
-    """What comes of some events.
+    """Result of deciding some events.
 
     Attributes:
         results: for each event, what changes or why it is refused.

@@ -1,4 +1,4 @@
-"""What the controller decides when brokers come, go, and tell that they are about to go."""
+"""The controller's decisions when brokers come, go, and announce that they will go."""
 
 from collections.abc import Collection
 from dataclasses import replace

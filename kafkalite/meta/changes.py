@@ -221,7 +221,7 @@ class ConfigsChanged:
 
     @property
     def resource(self) -> ConfigResource:
-        """What the settings belong to."""
+        """Thing that the settings belong to."""
         return ConfigResource(self.resource_type, self.resource_name)
 
     def apply_to(self, builder: ImageBuilder) -> None:

@@ -1,4 +1,4 @@
-"""Who decides: a function from an event and the image to the changes that follow from it.
+"""The controller's decisions: a function from an event and the image to changes.
 
 It has no state, and nothing happens here but the decision; `meta/runner.py` does the rest.
 """

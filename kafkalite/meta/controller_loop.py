@@ -1,4 +1,4 @@
-"""What a broker of a cluster does by itself: register, campaign, and the controller's duties."""
+"""The work of a broker in a cluster: register, campaign, and the controller's duties."""
 
 import logging
 from collections.abc import Mapping

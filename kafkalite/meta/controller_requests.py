@@ -1,4 +1,4 @@
-"""What a broker that is not controller asks of the controller for itself."""
+"""Requests of this broker to the controller on its own behalf."""
 
 from collections.abc import Sequence
 

@@ -17,7 +17,7 @@ NAMES_MAX: Final = 1_000
 
 
 class DeletedTopics:
-    """What this broker has seen being deleted since it started; a subscriber of metadata."""
+    """Topics that this broker saw being deleted since it started; a subscriber of metadata."""
 
     def __init__(self) -> None:
         self._names: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Who leads a partition when brokers come, go or are about to, and when replicas are exchanged.
+"""Leader election when brokers come, go or announce it, and when replicas are exchanged.
 
 `live` are brokers that live; those of them that are shutting down keep what they lead, and get
 nothing. Each function returns the partition as it is to be, the very same if nothing changes.

@@ -1,4 +1,4 @@
-"""What may happen to metadata: the closed set of events that `controller.decide` knows.
+"""Events of metadata: the closed set that `controller.decide` knows.
 
 Whatever is random or taken from a clock was made outside and is in the event.
 """
@@ -19,7 +19,7 @@ PRODUCER_ID_BLOCK_SIZE = 1_000
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ControllerConfig:
-    """What the controller's own settings say at the moment.
+    """Settings that the controller decides by.
 
     Attributes:
         broker_id: of the broker that decides.
@@ -114,7 +114,7 @@ class AlterConfigs:
 
 
 class Operation(IntEnum):
-    """What to do with one setting (KIP-339)."""
+    """Change to one setting (KIP-339)."""
 
     SET = 0
     DELETE = 1

@@ -1,4 +1,4 @@
-"""What this software can do in steps that a cluster takes at once (KIP-584): features and levels.
+"""Features of this software that a cluster finalises as a whole (KIP-584), with their levels.
 
 Clients read from ApiVersions which levels a broker supports and which one is finalised, that is,
 in force in the whole cluster; `kafka-features` shows and changes that.

@@ -1,4 +1,4 @@
-"""What to do about logs that are found on disk at the start."""
+"""Import of logs that are found on disk at the start."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence

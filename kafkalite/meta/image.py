@@ -87,7 +87,7 @@ class TopicImage:
 
 
 class ConfigResource(NamedTuple):
-    """What settings belong to: number of the kind as the protocol has it, and the name."""
+    """Resource that settings belong to: its number in the protocol, and its name."""
 
     type: int
     name: str

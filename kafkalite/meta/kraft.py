@@ -34,7 +34,7 @@ _KNOWN_VERSION = 0
 
 @dataclass(slots=True, kw_only=True)
 class KraftMetadata:
-    """What is taken over from Kafka's metadata log.
+    """Metadata taken over from Kafka's metadata log.
 
     Attributes:
         topic_configs: settings by topic name and setting.

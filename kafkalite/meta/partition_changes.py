@@ -1,4 +1,4 @@
-"""What the controller decides about leaders and in-sync replicas of single partitions."""
+"""The controller's decisions about leaders and in-sync replicas of single partitions."""
 
 from dataclasses import replace
 

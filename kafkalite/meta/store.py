@@ -1,4 +1,4 @@
-"""Where metadata is kept: the interface of all stores.
+"""The interface of all metadata stores.
 
 `meta/local.py` is a lone broker's file, `meta/zookeeper/store.py` a ZooKeeper ensemble that brokers
 share, `sim/memory_store.py` the same in memory for tests and the simulator.
@@ -16,7 +16,7 @@ NO_CONTROLLER = -1
 
 
 class Stored(NamedTuple):
-    """What a store holds: changes that make the image, and the version that it then has."""
+    """Content of a store: changes that make the image, and the version that it then has."""
 
     version: int
     changes: Sequence[Change]

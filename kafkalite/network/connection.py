@@ -115,7 +115,7 @@ class Connection:
 
     @property
     def context(self) -> RequestContext:
-        """Who is connected, and by which listener."""
+        """Context of the connection: its client and its listener."""
         return self._context
 
     @property
@@ -141,7 +141,7 @@ class Connection:
 
     @property
     def delayed(self) -> DelayedOperation | None:
-        """What the first request waits for that is waiting, if that needs no task."""
+        """Operation that the first waiting request waits for, if that needs no task."""
         if self._waiting and isinstance(self._waiting[0].result, DelayedOperation):
             return self._waiting[0].result
         return None

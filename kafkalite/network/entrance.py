@@ -86,7 +86,7 @@ class Entrance:
 
     @property
     def make_context(self) -> "MakeContext | None":
-        """What makes OpenSSL's contexts for this listener; None if it does not encrypt."""
+        """Maker of OpenSSL's contexts for this listener; None if it does not encrypt."""
         return None if self._tls is None else self._tls.context
 
     async def shake_hands(self, transport: "Transport") -> str | None:

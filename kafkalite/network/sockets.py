@@ -76,7 +76,7 @@ class Acceptor(Protocol):
 
 
 class Network(Protocol):
-    """Where connections come from and go to."""
+    """The network that connections come from and go to."""
 
     async def listen(self, host: str, port: int, *, tls: MakeContext | None = None) -> Acceptor:
         """Take an address; an empty host means all interfaces, port 0 any free port.
@@ -102,7 +102,7 @@ class Network(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SocketSettings:
-    """What the kernel is told of clients' sockets; -1 leaves a buffer's size to it.
+    """Options of clients' sockets; -1 leaves a buffer's size to the kernel.
 
     Its own send buffers grow to megabytes. Through 100 KiB, which stay in the processor's cache, a
     reader on the same machine gets twice as much, and a slow one holds less memory.

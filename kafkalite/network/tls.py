@@ -37,7 +37,7 @@ class HandshakeFailed(Exception):
 
 
 class TlsSocket:
-    """What a transport needs of a socket, with TLS in between.
+    """A socket with TLS, as a transport needs it.
 
     Args:
         sock: connected and not blocking.

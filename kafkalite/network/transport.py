@@ -38,11 +38,11 @@ class PeerClosed(Exception):
 
 
 class RequestSource(Protocol):
-    """What a transport gives turns to: the connection behind it."""
+    """The connection behind a transport, which the transport calls when its socket is ready."""
 
     @property
     def delayed(self) -> DelayedOperation | None:
-        """What the connection waits for, if it can be asked for in a turn."""
+        """Operation that the connection waits for, if it can be asked for in a turn."""
         ...
 
     @property
@@ -72,7 +72,7 @@ class RequestSource(Protocol):
 
 
 class Transport(Protocol):
-    """What a connection needs of the network; simulated in tests."""
+    """The network as a connection needs it; simulated in tests."""
 
     local_address: tuple[str, int]
     peer_address: tuple[str, int]

@@ -1,4 +1,4 @@
-"""What only a broker can tell: requests as they come, who waits for what, clients, rates."""
+"""The HTTP API's live parts: requests as they come, who waits for what, clients, rates."""
 
 import base64
 from collections import deque

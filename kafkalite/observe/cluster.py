@@ -202,7 +202,7 @@ def _topic_view(topic: MetadataResponseTopic) -> TopicView:
 
 @dataclass(slots=True, frozen=True)
 class FoundOffset:
-    """What ListOffsets found; both are -1 where nothing is that young."""
+    """Answer of ListOffsets; both are -1 where nothing is that young."""
 
     offset: int
     timestamp: int

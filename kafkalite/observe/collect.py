@@ -1,4 +1,4 @@
-"""What a broker's own metrics are, by the names of jmx_exporter's rules (family A).
+"""A broker's own metrics, by the names of jmx_exporter's rules (family A).
 
 Values that Kafka has and this broker knows by another way are counted as Kafka's documentation
 describes them; what cannot happen here (message conversions) is 0, so that dashboards have a line.

@@ -1,4 +1,4 @@
-"""What the bytes of a key or value are: JSON, text, a number, a schema's, a broker's own. Pure.
+"""Decoding of keys and values: JSON, text, a number, a schema's, a broker's own. Pure.
 
 Tried in order; what nothing fits is hexadecimal.
 """

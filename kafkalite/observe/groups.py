@@ -207,7 +207,7 @@ async def _describe_classic(cluster: Cluster, group_id: str, broker: int) -> Gro
 
 @dataclass(slots=True, frozen=True)
 class Committed:
-    """What a group committed for one partition."""
+    """Committed offset of a group for one partition."""
 
     offset: int
     metadata: str

@@ -57,7 +57,7 @@ BATCH_MAX_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class Reading:
-    """What one step has found.
+    """Records found in one step.
 
     Attributes:
         cursor: the next offset of each partition.

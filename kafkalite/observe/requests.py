@@ -68,7 +68,7 @@ class SizeOnly:
 
 
 class ApiCounts:
-    """What was asked of one version of one API.
+    """Counts of requests of one version of one API.
 
     Attributes:
         name: as Kafka's RequestMetrics have it.

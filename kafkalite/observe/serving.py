@@ -1,4 +1,4 @@
-"""What the HTTP port answers, put together; imported when somebody first connects to it.
+"""The HTTP port's routes, put together; imported when somebody first connects to it.
 
 Each part has a method `routes` that returns a plain list; another capability adds its own to
 `broker_routes`, or to `cluster_routes` if it asks by Kafka's requests alone.

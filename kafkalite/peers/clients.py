@@ -103,7 +103,7 @@ def peer_settings(config: "BrokerConfig") -> PeerSettings:
 
 
 class BrokerEndpoint(NamedTuple):
-    """Where a broker is now; another epoch is another process, though perhaps at this address."""
+    """Address of a broker now; another epoch is another process, though perhaps at this address."""
 
     host: str
     port: int
@@ -258,7 +258,7 @@ class _Channel:
 
     @property
     def address(self) -> str:
-        """Where it goes to, for messages."""
+        """Address of the broker, for messages."""
         return "nowhere" if self._endpoint is None else f"{self._endpoint[0]}:{self._endpoint[1]}"
 
     async def request(

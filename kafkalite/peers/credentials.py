@@ -28,7 +28,7 @@ _MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
 
 
 class PeerCredentials:
-    """What a broker shows to the others.
+    """Credentials of a broker towards the others.
 
     Raises:
         SettingError: it has nothing to show, or what it has cannot be used.

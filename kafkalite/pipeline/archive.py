@@ -33,7 +33,7 @@ _WATCH_SECONDS = 1
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ArchiveJob:
-    """What to archive, whereto and how often.
+    """Plan of an archive: source, target and interval.
 
     Attributes:
         bootstrap: ``host:port`` of a broker, or several with commas.

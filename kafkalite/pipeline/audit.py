@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class AuditJob:
-    """What to audit.
+    """Plan of an audit.
 
     Attributes:
         bootstrap: ``host:port`` of a broker, or several with commas.
@@ -45,7 +45,7 @@ class AuditJob:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class PartitionContent:
-    """What was read of one partition; times in ms since the epoch.
+    """Content read of one partition; times in ms since the epoch.
 
     `records` counts every record, `duplicates` those whose offset was read before. `gaps` counts
     the holes between the first and the last offset and `missing` the offsets in them; `first_gap`

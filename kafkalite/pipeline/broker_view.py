@@ -1,4 +1,4 @@
-"""What the broker itself reports about topics, asked through the connector's own admin client.
+"""The broker's own report about topics, asked through the connector's own admin client.
 
 The admin client of Spark's Java machine is used, so that the jobs depend on nothing but Spark and
 see what Spark's source will see.
@@ -21,7 +21,7 @@ _ANSWER_MS = 15_000
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class PartitionOffsets:
-    """What ListOffsets says of one partition.
+    """Answer of ListOffsets for one partition.
 
     `latest` is exclusive: the high watermark, or the last stable offset for committed reads.
     `max_timestamp_ms` and its offset are -1 for an empty partition and None when the broker is too

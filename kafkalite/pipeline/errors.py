@@ -1,4 +1,4 @@
-"""What a pipeline reports instead of a traceback."""
+"""Errors that a pipeline reports instead of a traceback."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What Spark and which Java are on this machine, without starting either."""
+"""The Spark and Java installed on this machine, found without starting either."""
 
 import hashlib
 import os

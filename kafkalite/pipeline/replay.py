@@ -38,7 +38,7 @@ _ANSWER_SECONDS = 15.0
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ReplayJob:
-    """What to send, whereto and how fast.
+    """Plan of a replay: source, target and speed.
 
     The columns are Spark SQL expressions over the columns of the input, so a plain column name
     does, and so does ``concat(carrier, flight)``.

@@ -35,7 +35,7 @@ class SendFailed(Exception):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class SendPlan:
-    """What a worker must know: where to send, at which pace, and which rows it has.
+    """Work of one sender: target, pace and rows.
 
     Attributes:
         topic: the topic.

@@ -1,4 +1,4 @@
-"""What the registry knows: schemas by id, subjects with their versions, settings.
+"""State of the registry: schemas by id, subjects with their versions, settings.
 
 State changes in `replay` alone, by the records of the topic `_schemas` as Confluent's registry
 writes them, so that either opens what the other wrote.
@@ -61,7 +61,7 @@ class Compatibility(StrEnum):
 
 
 class Mode(StrEnum):
-    """What may be done to a subject."""
+    """Changes that are allowed to a subject."""
 
     READWRITE = "READWRITE"
     READONLY = "READONLY"

@@ -375,7 +375,7 @@ class RegistryShard:
 
 
 class RegistryShards:
-    """What the runtime is handed for `_schemas`; a `coordinator.shard.ShardKind`."""
+    """Shards of `_schemas` for the runtime; a `coordinator.shard.ShardKind`."""
 
     topic = SCHEMAS_TOPIC
 

@@ -14,7 +14,7 @@ EVERYBODY: Final = "User:*"
 
 
 class ResourceType(IntEnum):
-    """What a rule is about (Kafka's ResourceType)."""
+    """Kind of resource that a rule is about (Kafka's ResourceType)."""
 
     UNKNOWN = 0
     ANY = 1
@@ -37,7 +37,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What is to be done (Kafka's AclOperation)."""
+    """Operation on a resource (Kafka's AclOperation)."""
 
     UNKNOWN = 0
     ANY = 1
@@ -75,7 +75,7 @@ class Pattern(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Who may, or may not, do what, from where; `*` is any host."""
+    """Permission or denial of one operation to one principal from one host; `*` is any host."""
 
     principal: str
     host: str

@@ -35,7 +35,7 @@ class KeysMissing(Exception):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class UnsecuredRules:
-    """What an unsigned token has to say, as options of the login module have it.
+    """Claims that an unsigned token must have, as options of the login module say.
 
     Attributes:
         principal_claim, scope_claim: names of claims.

@@ -90,12 +90,12 @@ class Authority:
 
     @property
     def certificate_pem(self) -> bytes:
-        """What others have to trust."""
+        """Certificate that others have to trust, as PEM."""
         return self._certificate.public_bytes(Encoding.PEM)
 
     @property
     def key_pem(self) -> bytes:
-        """What nobody else may have."""
+        """Private key, as PEM; for nobody else."""
         return _key_pem(self._key)
 
     @property

@@ -1,4 +1,4 @@
-"""What a client and a broker say to each other in a login, by mechanism; the broker's side.
+"""Exchanges of a login between client and broker, by mechanism; the broker's side.
 
 Each exchange takes a token and returns the answer to it, until it is complete. It has no clock and
 no chance of its own.
@@ -165,7 +165,7 @@ class ScramExchange:
 
 
 class BearerToken(NamedTuple):
-    """What a token of OAuth says, once it was found to be good."""
+    """Claims of an OAuth token that was found to be good."""
 
     principal: str
     expires_ms: int

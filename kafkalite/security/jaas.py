@@ -22,7 +22,7 @@ class JaasError(ValueError):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class LoginModule:
-    """What `CLASS FLAG name="value" ...;` says."""
+    """A login module's line: `CLASS FLAG name="value" ...;`."""
 
     class_name: str
     options: Mapping[str, str] = field(default_factory=dict)

@@ -88,7 +88,7 @@ class StoredUsers:
 
 
 class Logins:
-    """What clients of one listener may log in with, as its settings say.
+    """Mechanisms and users of one listener, as its settings say.
 
     Raises:
         SettingError: they cannot be used.

@@ -57,7 +57,7 @@ BY_NUMBER: Final = {each.number: each for each in (SHA_256, SHA_512)}
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Credential:
-    """What is stored of a user and a mechanism."""
+    """Stored credential of a user and a mechanism."""
 
     salt: bytes
     stored_key: bytes

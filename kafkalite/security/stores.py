@@ -32,7 +32,7 @@ _DER_SEQUENCE = b"0"
 
 
 class Identity(NamedTuple):
-    """What one shows of oneself: private key and certificates, as one PEM text."""
+    """Private key and certificates of one's own, as one PEM text."""
 
     pem: bytes
     password: str | None

@@ -1,4 +1,4 @@
-"""What OpenSSL is told: contexts made of Kafka's settings, and made again when those change.
+"""OpenSSL's contexts, made of Kafka's settings, and made again when those change.
 
 Only imported where there is a listener with TLS.
 """

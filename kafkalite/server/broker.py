@@ -149,7 +149,7 @@ class Broker:
 
     @property
     def http_url(self) -> str | None:
-        """Where a browser finds this broker, None without an HTTP port.
+        """URL of this broker for a browser, None without an HTTP port.
 
         A token that was made up at the start is part of it.
         """

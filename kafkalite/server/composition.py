@@ -65,7 +65,7 @@ not to wait behind that."""
 
 @dataclass(slots=True, kw_only=True)
 class ClusterParts:
-    """What a broker has that is not alone."""
+    """Parts that only a broker in a cluster has."""
 
     peers: "PeerClients"
     controller: "ControllerClient"

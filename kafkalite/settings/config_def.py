@@ -1,4 +1,4 @@
-"""What a setting is, and how its text becomes a value and back.
+"""Definition of a setting: its type, and how its text becomes a value and back.
 
 The rules are those of Kafka's ConfigDef: which white space is dropped, what counts as a number or
 as true, and how a value is written in DescribeConfigs.
@@ -33,7 +33,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a reported value comes from, as DescribeConfigs v1+ numbers it (rule 33)."""
+    """Source of a reported value, as DescribeConfigs v1+ numbers it (rule 33)."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2

@@ -1,4 +1,4 @@
-"""What members say of records, and what is stored of it."""
+"""Acknowledgements of members, and what is stored of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from kafkalite.share.inflight import InFlightState
 
 
 class AcknowledgeType(IntEnum):
-    """What a member says of a record; the numbers are those of the wire."""
+    """Acknowledgement of a record by a member; the numbers are those of the wire."""
 
     GAP = 0
     ACCEPT = 1
@@ -28,7 +28,7 @@ STATE_AFTER: Mapping[int, RecordState] = {
 
 @dataclass(slots=True)
 class Acknowledgement:
-    """What a member says of offsets `first_offset` to `last_offset`, both inclusive.
+    """Acknowledgement of offsets `first_offset` to `last_offset`, both inclusive.
 
     `types` has one element for all of them, or one for each.
     """
@@ -40,7 +40,7 @@ class Acknowledgement:
 
 @dataclass(slots=True)
 class Write:
-    """What is to be stored of a share partition.
+    """State of a share partition that is to be stored.
 
     Attributes:
         start_offset: at this moment; it moves when this is written.

@@ -25,7 +25,7 @@ class AcquireMode(IntEnum):
 
 
 class LogBatch(NamedTuple):
-    """What must be known of a batch in the log; `last_offset` is inclusive."""
+    """A batch in the log; `last_offset` is inclusive."""
 
     base_offset: int
     last_offset: int
@@ -49,7 +49,7 @@ class AcquiredRange(NamedTuple):
 
 @dataclass(slots=True)
 class Acquired:
-    """What a fetch was given of one partition.
+    """Records of one partition that were given to a fetch.
 
     Attributes:
         ranges: in order.
@@ -69,7 +69,7 @@ class AbortedFrom(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Wish:
-    """Who fetches, and how much.
+    """Fetching member, and the records it asks for.
 
     Attributes:
         max_records: that it takes, unless batches are kept together.

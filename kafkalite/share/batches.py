@@ -52,7 +52,7 @@ class SharePartitionKey(NamedTuple):
 
     @property
     def coordinator_key(self) -> str:
-        """What its share coordinator is found by (FindCoordinator type 2)."""
+        """Key by which its share coordinator is found (FindCoordinator type 2)."""
         return f"{self.group_id}:{format_uuid(self.topic_id)}:{self.partition}"
 
 

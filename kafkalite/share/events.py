@@ -1,4 +1,4 @@
-"""What a share coordinator's shard is asked, and what it wants done elsewhere."""
+"""Events of a share coordinator's shard, and effects it wants done elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class InitializeState:
 
 @dataclass(slots=True)
 class ReadState:
-    """What is known of a share partition, for the leader that takes it over; a `ShareState`.
+    """Request for the state of a share partition, by its new leader; answered by a `ShareState`.
 
     Attributes:
         leader_epoch: of who asks; from now on leaders of lower epochs are fenced.
@@ -35,7 +35,7 @@ class ReadState:
 
 @dataclass(slots=True)
 class WriteState:
-    """What became of records; answered with None once it is in the log.
+    """State of records to store; answered with None once it is in the log.
 
     Attributes:
         start_offset: NO_OFFSET leaves it as it is.

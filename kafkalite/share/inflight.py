@@ -13,7 +13,7 @@ NO_MEMBER = ""
 
 @dataclass(slots=True)
 class _Before:
-    """What a state goes back to if what it became cannot be written."""
+    """State to go back to if the new one cannot be written."""
 
     state: RecordState
     member_id: str

@@ -61,7 +61,7 @@ FindPartition = Callable[["TopicPartition"], Partition | None]
 
 
 class Outcome:
-    """What becomes of acknowledgements: there once it is written.
+    """Outcome of acknowledgements: there once it is written.
 
     Attributes:
         error: why they failed; None if they did not.

@@ -1,4 +1,4 @@
-"""Where a share group begins a partition that nothing is stored of (share.auto.offset.reset)."""
+"""Start of a share group in a partition without stored state (share.auto.offset.reset)."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What share coordinators and share partitions need of the settings, as plain values."""
+"""Settings of share coordinators and share partitions, as plain values."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol

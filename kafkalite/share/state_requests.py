@@ -1,4 +1,4 @@
-"""What is asked of share coordinators on other brokers: events as requests, and answers back."""
+"""Requests to share coordinators on other brokers: events as requests, and answers back."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is checked of whole brokers: their partitions while they run, and their logs at the end."""
+"""Checks of whole brokers: their partitions while they run, and their logs at the end."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -14,7 +14,7 @@ LEVELS: Final = (1, 2)
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Plan:
-    """What is to be run.
+    """Plan of a campaign.
 
     Attributes:
         level: 1 or 2.
@@ -57,7 +57,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Summary:
-    """What came of all runs.
+    """Summary of all runs.
 
     Attributes:
         faults: how many of each kind were injected.

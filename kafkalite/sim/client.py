@@ -63,7 +63,7 @@ class Link:
 
 
 class Client:
-    """What producers and consumers have in common.
+    """Base of simulated producers and consumers.
 
     Args:
         network: of the client's host.

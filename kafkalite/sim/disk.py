@@ -42,7 +42,7 @@ class Content:
 
     @property
     def synced(self) -> bytes:
-        """What a power failure leaves for certain."""
+        """Bytes that a power failure leaves for certain."""
         return bytes(self.data[: self.synced_size])
 
     def replay_copy(self) -> "Content":

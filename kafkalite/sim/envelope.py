@@ -14,7 +14,7 @@ Brokers = Mapping[int, BrokerImage]
 
 
 class Envelope:
-    """Who has lost data since it joined the in-sync replicas, and who must be spared therefore.
+    """Limits of the faults: replicas that lost data, and brokers that must be spared therefore.
 
     Invariant: in every partition at least one in-sync replica has lost nothing since it joined.
     """

@@ -1,4 +1,4 @@
-"""What goes wrong in a run, and how often: chosen by the seed, after TigerBeetle's VOPR.
+"""Faults in a run, and how often: chosen by the seed, after TigerBeetle's VOPR.
 
 The fault envelope. Kafka promises that an acknowledged record survives `min.insync.replicas` - 1
 losses of data, and documents that the last in-sync replica must not lose any: before KIP-966 what

@@ -1,4 +1,4 @@
-"""What must hold at every step of a run, whatever has gone wrong.
+"""Invariants that hold at every step of a run, whatever has gone wrong.
 
 A broken one raises `InvariantBroken` at the moment at which it breaks.
 """

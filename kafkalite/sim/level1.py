@@ -51,7 +51,7 @@ REBALANCE_MS: Final = 700
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run did."""
+    """Result of a run."""
 
     seed: int
     digest: str = ""

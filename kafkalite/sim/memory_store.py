@@ -35,7 +35,7 @@ CHANGES_KEPT: Final = 1_000
 
 @dataclass(slots=True, eq=False)
 class _Session:
-    """What the ensemble knows of a broker that is connected.
+    """Session of a connected broker.
 
     Attributes:
         expires_at: when it ends unless it is heard of until then; trio's time.
@@ -48,7 +48,7 @@ class _Session:
 
 @dataclass(slots=True)
 class Ensemble:
-    """What all stores of a cluster share.
+    """State that all stores of a cluster share.
 
     Attributes:
         session_timeout_s: how long a session outlives the connection.

@@ -1,4 +1,4 @@
-"""What brokers of level 1 send to each other and to the store."""
+"""Messages that brokers of level 1 send to each other and to the store."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Call:
 
 @dataclass(slots=True, frozen=True)
 class FetchRequest:
-    """What a follower asks of the leader of one partition."""
+    """Fetch of one partition by a follower."""
 
     topic_partition: TopicPartition
     replica_id: int
@@ -41,7 +41,7 @@ class FetchRequest:
 
 @dataclass(slots=True, frozen=True)
 class FetchResponse:
-    """What the leader answers."""
+    """Answer of the leader."""
 
     region: "ModelRegion | None" = None
     high_watermark: int = -1
@@ -52,7 +52,7 @@ class FetchResponse:
 
 @dataclass(slots=True, frozen=True)
 class Beat:
-    """What the store answers to a heartbeat."""
+    """Answer of the store to a heartbeat."""
 
     is_live: bool
     version: int

@@ -19,7 +19,7 @@ class Session:
 
 
 class ModelStore:
-    """What an ensemble holds. Its callers bring the delays.
+    """Content of an ensemble. Its callers bring the delays.
 
     Args:
         image: to begin with.

@@ -37,7 +37,7 @@ TRANSACTION_COORDINATOR: Final = 1
 
 @dataclass(slots=True)
 class Identity:
-    """Who a producer is to the brokers."""
+    """Identity of a producer at the brokers."""
 
     producer_id: int
     epoch: int

@@ -1,4 +1,4 @@
-"""What happened, in order: a hash to compare runs by, and the last lines to read."""
+"""Trace of a run, in order: a hash to compare runs by, and the last lines to read."""
 
 from collections import deque
 from collections.abc import Callable

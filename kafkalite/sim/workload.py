@@ -1,4 +1,4 @@
-"""What simulated clients share: what they did, when they are to stop, and what is retried."""
+"""State that simulated clients share: what they did, when they stop, and what is retried."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -42,7 +42,7 @@ Holder = tuple[str, tuple[str, int] | None, float]
 
 @dataclass(slots=True)
 class Workload:
-    """What the clients of one run do and did.
+    """Work that the clients of one run do and did.
 
     Attributes:
         history: writes and reads.

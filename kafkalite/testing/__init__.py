@@ -1,4 +1,4 @@
-"""What users import in their tests: a broker inside of the test process, or a cluster beside it.
+"""Brokers for users' tests: one inside of the test process, or a cluster beside it.
 
     with kafkalite.testing.Broker() as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})

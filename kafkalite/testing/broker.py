@@ -182,12 +182,12 @@ class Broker(SecuredBroker):
 
     @property
     def schema_registry_url(self) -> str:
-        """Where its schema registry is, for clients; made with `schema_registry=True`."""
+        """URL of its schema registry, for clients; made with `schema_registry=True`."""
         return f"{self.http_url}/schema-registry"
 
     @property
     def http_url(self) -> str:
-        """Where its HTTP port is, without a slash at the end; made with `http=True`."""
+        """URL of its HTTP port, without a slash at the end; made with `http=True`."""
         url = self.server.http_url
         if url is None:
             raise RuntimeError("this broker has no HTTP port; make it with http=True")

@@ -78,12 +78,12 @@ class BrokerProcess:
 
     @property
     def data_dir(self) -> Path:
-        """Where its logs are, if `log.dirs` is not set to something else."""
+        """Directory of its logs, if `log.dirs` is not set to something else."""
         return self._directory / f"broker-{self.broker_id}"
 
     @property
     def log_file(self) -> Path:
-        """What it logs, over all its runs."""
+        """File that it logs to, over all its runs."""
         return self._directory / f"broker-{self.broker_id}.log"
 
     @property

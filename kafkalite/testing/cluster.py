@@ -215,7 +215,7 @@ class Cluster(SecuredCluster):
 
     @property
     def zookeeper_address(self) -> str:
-        """Where its ZooKeeper is, without any proxy."""
+        """Address of its ZooKeeper, without any proxy."""
         if self.zookeeper is not None:
             return self.zookeeper.connect
         assert self._zookeeper_address is not None

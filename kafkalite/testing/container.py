@@ -148,7 +148,7 @@ class KafkaContainer:
 
     @property
     def broker(self) -> Broker:
-        """What kafkalite adds: `faults`, `clock`, `reset`, `wait_assigned` and the like."""
+        """The kafkalite broker, for `faults`, `clock`, `reset`, `wait_assigned` and the like."""
         if self._broker is None:
             raise RuntimeError("this KafkaContainer was not started")
         return self._broker

@@ -1,4 +1,4 @@
-"""What a group coordinator's shard says of one group, for those who wait."""
+"""State of one group in its coordinator's shard, for those who wait."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple

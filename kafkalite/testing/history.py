@@ -1,4 +1,4 @@
-"""What clients saw, and whether a Kafka may have shown it to them.
+"""History of what clients saw, and whether a Kafka may have shown it to them.
 
 Producers and consumers note what they sent, what they were answered, and what they read; `check`
 finds what no correct broker can have done. After the anomalies that Jepsen looks for in Kafka-like
@@ -19,7 +19,7 @@ from enum import Enum
 
 
 class Outcome(Enum):
-    """What is known of a write when the history ends."""
+    """State of a write when the history ends."""
 
     ACKNOWLEDGED = "acknowledged"
     """It must be there (for a transactional write: once its transaction committed)."""
@@ -32,7 +32,7 @@ class Outcome(Enum):
 
 
 class Anomaly(Enum):
-    """What no correct broker shows."""
+    """Anomaly that no correct broker shows."""
 
     LOST = "lost"
     """Acknowledged, but a reader passed its offset, or the end, without seeing it."""

@@ -1,4 +1,4 @@
-"""What clients sent to a broker under test, and what they are reading at the moment."""
+"""Journal of requests to a broker under test, and of reads under way."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -42,7 +42,7 @@ class SeenRequest:
 
 @dataclass(slots=True)
 class _Reader:
-    """What one connection fetches."""
+    """Fetches of one connection."""
 
     client_id: str
     partitions: dict[TopicPartition, None] = field(default_factory=dict)

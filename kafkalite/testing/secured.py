@@ -1,4 +1,4 @@
-"""What a broker in a test has where it has users, encryption or rules."""
+"""Users, encryption and rules of a broker in a test."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar

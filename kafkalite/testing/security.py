@@ -29,7 +29,7 @@ def _now() -> dt.datetime:
 
 
 class BrokerSecurity:
-    """What a broker needs besides its settings where it is not open to everybody.
+    """Security of a broker, besides its settings, where it is not open to everybody.
 
     Its listener with all that is asked for is called SASL_SSL, SSL or SASL_PLAINTEXT, and stands
     beside the one without, which is called PLAINTEXT. With rules there is an authorizer; on the

@@ -188,7 +188,7 @@ class ZooKeeper:
 
     @property
     def log_file(self) -> Path:
-        """What the server logs."""
+        """File that the server logs to."""
         return self.data_dir / "zookeeper.log"
 
     @property

@@ -35,7 +35,7 @@ _BEHIND = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_N
 
 
 class RemoteAnswer:
-    """What a coordinator elsewhere says about partitions, when it has."""
+    """Answer of a coordinator elsewhere about partitions, once it is there."""
 
     __slots__ = ("_codes", "_error", "_event")
 

@@ -1,4 +1,4 @@
-"""What operators ask about transactions: describe, list (KIP-664, KIP-994, KIP-1152)."""
+"""Operators' requests about transactions: describe, list (KIP-664, KIP-994, KIP-1152)."""
 
 from kafkalite.txn.events import ListTransactions
 from kafkalite.txn.transactions import Transaction

@@ -1,4 +1,4 @@
-"""What a transaction shard is asked, and what it wants done elsewhere."""
+"""Events of a transaction shard, and effects it wants done elsewhere."""
 
 from dataclasses import dataclass
 from enum import Enum

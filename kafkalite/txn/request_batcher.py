@@ -1,4 +1,4 @@
-"""What is to be told to other brokers: to each one request at a time, with all that has come."""
+"""Batching of requests to other brokers: one at a time to each, with all that has come."""
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""What transaction coordinators need of the broker's settings, as plain values."""
+"""Settings of transaction coordinators, as plain values."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class TransactionState(IntEnum):
-    """Where a transaction stands; the values are those in the log (rule 102)."""
+    """State of a transaction; the values are those in the log (rule 102)."""
 
     EMPTY = 0
     """The producer has its id and epoch; nothing was added yet.

@@ -30,7 +30,7 @@ Partitions = dict[TopicPartition, None]
 
 
 class ProducerIdentity(NamedTuple):
-    """What a producer says it is."""
+    """Producer id and epoch, as a producer gives them."""
 
     producer_id: int
     producer_epoch: int
@@ -71,12 +71,12 @@ class Transaction:
 
     @property
     def identity(self) -> ProducerIdentity:
-        """What its producer has to say now."""
+        """Identity that its producer has now."""
         return ProducerIdentity(self.producer_id, self.producer_epoch)
 
     @property
     def next_identity(self) -> ProducerIdentity:
-        """What its producer has to say once the transaction is complete."""
+        """Identity that its producer has once the transaction is complete."""
         if self.next_producer_id != NO_PRODUCER_ID:
             return ProducerIdentity(self.next_producer_id, 0)
         return self.identity

@@ -1,4 +1,4 @@
-"""What an API is: its key, its versions, its two messages; and which keys Kafka knows."""
+"""An API: its key, its versions, its two messages; and which keys Kafka knows."""
 
 from collections.abc import Mapping
 from enum import IntEnum

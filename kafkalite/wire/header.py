@@ -37,7 +37,7 @@ class UnsupportedApi(MalformedMessage):
 
 @dataclass(slots=True)
 class RequestHeader:
-    """What precedes every request; a null client id is read as "" (rule 2)."""
+    """Header of every request; a null client id is read as "" (rule 2)."""
 
     api_key: int
     api_version: int

@@ -28,7 +28,7 @@ _FOREVER: Final = 1 << 70
 
 @dataclass(slots=True)
 class RecordFacts:
-    """What is known of the records of one batch.
+    """Facts about the records of one batch.
 
     Attributes:
         max_timestamp: largest of all records, -1 if none has one.

@@ -7,7 +7,7 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 
 class RecordLike(Protocol):
-    """What `build_batch` reads of a record."""
+    """A record, as `build_batch` reads it."""
 
     @property
     def offset(self) -> int: ...  # noqa: D102

@@ -1,4 +1,4 @@
-"""What server-side assignors are asked, and what they answer."""
+"""Input and output of server-side assignors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

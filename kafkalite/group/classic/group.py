@@ -124,7 +124,7 @@ class ClassicGroup:
 
     @property
     def kind(self) -> GroupKind:
-        """What kind of group it is."""
+        """Kind of the group."""
         return GroupKind.CLASSIC
 
     @property

@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class GroupState(Enum):
-    """What a group is doing; values are the names that ListGroups and DescribeGroups show."""
+    """State of a classic group; values are the names that ListGroups and DescribeGroups show."""
 
     EMPTY = "Empty"
     """No members; perhaps ids that were handed out (rule 128), perhaps offsets.

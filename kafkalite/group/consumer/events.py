@@ -1,4 +1,4 @@
-"""What happens to consumer groups, and what they want of others."""
+"""Events of consumer groups, and effects they ask of others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

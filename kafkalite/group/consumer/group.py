@@ -97,7 +97,7 @@ class ConsumerGroup:
 
     @property
     def kind(self) -> GroupKind:
-        """What kind of group it is."""
+        """Kind of the group."""
         return GroupKind.CONSUMER
 
     @property

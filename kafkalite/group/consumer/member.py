@@ -45,7 +45,7 @@ MEMBER_STATES = frozenset(MemberState)
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ClassicMember:
-    """What is known of a member that speaks the classic protocol.
+    """State of a member that speaks the classic protocol.
 
     Attributes:
         protocols: (name, metadata) by preference.

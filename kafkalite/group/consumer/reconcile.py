@@ -24,7 +24,7 @@ FREE = -1
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Surroundings:
-    """What a member's next step depends on, besides itself.
+    """Facts, besides the member itself, on which its next step depends.
 
     Attributes:
         target_epoch: of the target.

@@ -1,4 +1,4 @@
-"""Who is to have which partitions: the input of the assignor, and the records of its result."""
+"""Target assignments: the input of the assignor, and the records of its result."""
 
 from collections.abc import Iterable, Mapping
 from uuid import UUID

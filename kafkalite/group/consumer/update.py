@@ -1,4 +1,4 @@
-"""What follows when a member of a consumer group joins or changes; for members of both protocols.
+"""Changes that follow when a member of a consumer group joins or changes, by either protocol.
 
 In the order in which Kafka has it, which is the order of the records: subscription, patterns, group
 epoch, target, and the member's own next step. Nothing in the group changes before the records are

@@ -23,7 +23,7 @@ _LOW_32 = 2**32 - 1
 
 @dataclass(slots=True)
 class MemberSpec:
-    """What the assignor knows of a member.
+    """A member, as the assignor knows it.
 
     Attributes:
         topics: that it reads, in the order of Java's set of their names.

@@ -96,7 +96,7 @@ class DeleteShareOffsets(EventOfKind):
 
 @dataclass(slots=True)
 class DeletedStates:
-    """What is to be deleted at share coordinators.
+    """Share-partition states to delete at share coordinators.
 
     Attributes:
         topics: by their ids.

@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class AssignmentMember:
-    """What the assignor knows of a member: its process, and its tasks of the last target."""
+    """A member, as the assignor knows it: its process, and its tasks of the last target."""
 
     member_id: str
     process_id: str
@@ -26,7 +26,7 @@ class AssignmentMember:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class AssignableSubtopology:
-    """What the assignor knows of a subtopology; tasks are numbered from 0."""
+    """A subtopology, as the assignor knows it; tasks are numbered from 0."""
 
     task_count: int
     is_stateful: bool

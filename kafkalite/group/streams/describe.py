@@ -1,4 +1,4 @@
-"""What StreamsGroupDescribe shows of a group (rule 480)."""
+"""StreamsGroupDescribe's view of a group (rule 480)."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING

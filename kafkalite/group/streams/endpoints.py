@@ -1,4 +1,4 @@
-"""Where an application's state can be asked for: topic partitions by user endpoint (rule 478).
+"""Endpoints that answer for an application's state: topic partitions by endpoint (rule 478).
 
 After Kafka's EndpointToPartitionsManager, but that a topology without known topics has none, where
 Kafka 4.3.1 fails.

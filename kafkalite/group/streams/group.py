@@ -32,7 +32,7 @@ INITIAL_EPOCH = 1
 
 @dataclass(slots=True)
 class SoftState:
-    """What is lost with this broker, and is found again.
+    """State that is lost with this broker, and is found again.
 
     Attributes:
         configured: the topology under the topics as they were seen last.

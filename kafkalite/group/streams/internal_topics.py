@@ -1,4 +1,4 @@
-"""What a topology needs of topics: how many partitions internal ones have, which of them lack.
+"""Topics that a topology needs: partition counts of internal ones, and which are missing.
 
 After Kafka's InternalTopicManager, RepartitionTopics, CopartitionedTopicsEnforcer and
 ChangelogTopics. Where the order of Java's collections decides what is found first it is theirs.
@@ -24,7 +24,7 @@ PartitionCount = Callable[[str], int | None]
 
 
 class StatusCode(IntEnum):
-    """What a member is told of its group besides errors."""
+    """Status that a member is told of its group besides errors."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1

@@ -13,7 +13,7 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 
 class MemberState(IntEnum):
-    """Where a member stands; the numbers are those of its record, other than a consumer's."""
+    """State of a member; the numbers are those of its record, other than a consumer's."""
 
     STABLE = 1
     """It has its target, or a newer target is there and its next heartbeat starts towards it."""
@@ -26,7 +26,7 @@ class MemberState(IntEnum):
 
 
 class Endpoint(NamedTuple):
-    """Where an application answers interactive queries (`application.server`)."""
+    """Address at which an application answers interactive queries (`application.server`)."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""What a StreamsGroupHeartbeat must say, whatever the group is (rules 461, 462).
+"""Checks of a StreamsGroupHeartbeat that hold for any group (rules 461, 462).
 
 In Kafka's order: what it does not support yet comes first.
 """

@@ -65,7 +65,7 @@ def why_refused(refusal: Exception) -> str:
 
 
 class ZookeeperAccess:
-    """What a broker shows to ZooKeeper; nothing, if its settings say nothing.
+    """Credentials of a broker at ZooKeeper; none, if its settings name none.
 
     Args:
         context: makes what OpenSSL needs for a new connection; None without encryption.

@@ -1,4 +1,4 @@
-"""What is left in ZooKeeper of topics whose nodes are too many for one transaction."""
+"""Remains in ZooKeeper of topics whose nodes are too many for one transaction."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""What ZooKeeper holds: paths and JSON as Apache Kafka 3.9 has them (rules 186-194), and more.
+"""ZooKeeper's nodes: paths and JSON as Apache Kafka 3.9 has them (rules 186-194), and more.
 
 Apache Kafka has no place for retired topic ids and for what the controller knows of a broker
 beyond its session; these stand under /kafkalite. Each commit is also one node under /changes,
@@ -355,7 +355,7 @@ def retired_data(*, version: int, place: int) -> bytes:
 
 
 class TopicNode(NamedTuple):
-    """What a topic's node says: states without leader, in-sync replicas and epochs."""
+    """Content of a topic's node: states without leader, in-sync replicas and epochs."""
 
     name: str
     topic_id: UUID

@@ -1,4 +1,4 @@
-"""What consumers of the classic protocol tell each other: subscriptions and assignments (KIP-429).
+"""Subscriptions and assignments of the classic consumer protocol (KIP-429).
 
 A version comes first; what is of a later one is read as the latest here, as Kafka does.
 """

@@ -1,4 +1,4 @@
-"""Who a client is, as a broker tells it to the controller in an Envelope (KIP-590)."""
+"""Principal of a client, as a broker tells it to the controller in an Envelope (KIP-590)."""
 
 from kafkalite.wire.codec import Codec
 from kafkalite.wire.primitives import Bool
