@@ -160,7 +160,7 @@ async def _delete(request: DeleteAclsRequest, context: RequestContext) -> Delete
 
 
 def _check_enabled(context: RequestContext) -> None:
-    """Rule 219."""
+    """Refuse ACL requests without an authorizer: SECURITY_DISABLED (rule 219)."""
     if context.services.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 

@@ -199,7 +199,7 @@ def _topic(
 def _partition(
     index: int, state: "PartitionImage", endpoints: Endpoints, context: RequestContext
 ) -> MetadataResponsePartition:
-    """Rule 18."""
+    """Describe a partition: leader, replicas, in-sync and offline ones (rule 18)."""
     version = context.api_version
     has_listener_not_found = version >= FIRST_VERSION_WITH_LISTENER_NOT_FOUND
     leader, error_code = leader_for(

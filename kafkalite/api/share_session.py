@@ -17,7 +17,7 @@ EPOCH_MAX = 2**31 - 1
 
 
 class SessionKey(NamedTuple):
-    """Whose session it is."""
+    """Group and member of a session."""
 
     group_id: str
     member_id: str

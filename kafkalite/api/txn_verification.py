@@ -98,7 +98,7 @@ class LaterRefusals:
         self._answer = answer
         self._question = question
         self._guards = transactions.guards
-        self._guard = self._guards.take(producer.producer_id, question.partitions)
+        self._guard = self._guards.acquire(producer.producer_id, question.partitions)
 
     async def wait(self) -> Refusals:
         """Return them."""

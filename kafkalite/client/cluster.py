@@ -152,7 +152,7 @@ class Client:
                 check(partition.error_code, f"{name}-{partition.partition_index}")
             return topic
 
-        return self.settle(ask, retriable=retriable)
+        return self.retry(ask, retriable=retriable)
 
     def partitions(self, name: str) -> list[TopicPartition]:
         """Return a topic's partitions in ascending order."""
@@ -201,7 +201,7 @@ class Client:
                 raise KafkaError(ErrorCode.NOT_CONTROLLER, api.key.name)
             return answer
 
-        return self.settle(ask)
+        return self.retry(ask)
 
     def ask_coordinator(
         self,
@@ -223,9 +223,9 @@ class Client:
                     raise error
             return answer
 
-        return self.settle(ask)
+        return self.retry(ask)
 
-    def settle(
+    def retry(
         self, ask: Callable[[], Answer], *, retriable: Iterable[ErrorCode] = RETRIABLE
     ) -> Answer:
         """Return what `ask` returns, repeating it while it raises a retriable KafkaError.

@@ -65,7 +65,7 @@ def list_groups(client: Client) -> list[ListedGroup]:
             check(answer.error_code, "list of groups")
             return answer.groups
 
-        groups |= {group.group_id: group for group in client.settle(ask)}
+        groups |= {group.group_id: group for group in client.retry(ask)}
     return [groups[name] for name in sorted(groups)]
 
 

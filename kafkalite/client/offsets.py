@@ -66,7 +66,7 @@ def list_offsets(
                     found[place] = FoundOffset(result.offset, result.timestamp)
         return {place: found[place] for place in timestamps}
 
-    return client.settle(ask)
+    return client.retry(ask)
 
 
 def beginnings(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

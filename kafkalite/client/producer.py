@@ -132,7 +132,7 @@ class Producer:
         self._pending_bytes = 0
         self._keyless_partition = (self._keyless_partition + 1) % self.partition_count
         if batches:
-            self._client.settle(lambda: self._send(batches))
+            self._client.retry(lambda: self._send(batches))
 
     def _partition_of(self, key: bytes) -> int:
         return (murmur2(key) & 0x7FFFFFFF) % self.partition_count

@@ -84,7 +84,7 @@ class LeaderRole:
         """Whether the high watermark has reached the beginning of this epoch (rule 95)."""
         return self.core.high_watermark >= self.core.epoch_start_offset
 
-    def wait(self, waiter: PendingAck) -> None:
+    def add_ack_waiter(self, waiter: PendingAck) -> None:
         """Let one wait for its offset, or end it at once."""
         if self.core.high_watermark >= waiter.required_offset:
             end_all([_ended(waiter, ErrorCode.NONE)])

@@ -217,7 +217,7 @@ class Partition(Replica):
         """Call `waiter.on_done` when its records are replicated, or cannot be; perhaps at once."""
         role = self._role
         if isinstance(role, LeaderRole):
-            role.wait(waiter)
+            role.add_ack_waiter(waiter)
             return
         is_leader = role is None
         waiter.outcome = ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -144,7 +144,7 @@ class CleaningPlan:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Whose log it is."""
+        """Partition of the log."""
         return self.log.topic_partition
 
     @property

@@ -73,7 +73,7 @@ def register_broker(event: RegisterBroker, image: Image, rules: ControllerConfig
 def unregister_broker(
     event: UnregisterBroker, image: Image, rules: ControllerConfig
 ) -> list[Change]:
-    """Rules 178 and 179."""
+    """Fence a broker and elect other leaders for its partitions (rules 178 and 179)."""
     known = image.brokers.get(event.broker_id)
     if known is None:
         raise KafkaError(

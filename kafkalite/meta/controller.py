@@ -127,7 +127,7 @@ def _with_elections(changes: list[Change], image: Image) -> list[Change]:
 
 
 def _create_topic(event: CreateTopic, image: Image, rules: ControllerConfig) -> list[Change]:
-    """Rules 22, 28."""
+    """Create a topic: check name, settings and counts; place its replicas (rules 22, 28)."""
     if event.name == CLUSTER_METADATA_TOPIC:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"{event.name} is a name that Kafka keeps to itself"
@@ -212,7 +212,7 @@ def _assigned_partitions(event: CreateTopic, image: Image) -> list[PartitionImag
 
 
 def _delete_topic(event: DeleteTopic, image: Image, rules: ControllerConfig) -> list[Change]:
-    """Rule 30."""
+    """Delete a topic, by name or by id (rule 30)."""
     if not rules.broker_values["delete.topic.enable"]:
         raise KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED, "The broker's delete.topic.enable is false"
@@ -226,7 +226,7 @@ def _delete_topic(event: DeleteTopic, image: Image, rules: ControllerConfig) -> 
 
 
 def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
-    """Rule 31."""
+    """Add partitions to a topic (rule 31)."""
     topic = _existing(event.name, image)
     current = len(topic.partitions)
     additional = event.count - current
@@ -284,7 +284,7 @@ def _update_features(event: UpdateFeatures, image: Image, rules: ControllerConfi
 
 
 def _allocate_producer_ids(event: AllocateProducerIds, image: Image) -> list[Change]:
-    """Rule 64."""
+    """Give the next block of producer ids to a broker (rule 64)."""
     if event.broker_epoch >= 0:
         check_epoch(image, event.broker_id, event.broker_epoch)
     next_producer_id = image.next_producer_id + event.count

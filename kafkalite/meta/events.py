@@ -250,7 +250,7 @@ class Reassign:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class FinishReassignments:
-    """Whatever reassignment can be completed is to be; for a controller that was just elected."""
+    """Completion of every reassignment that can be; for a controller that was just elected."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

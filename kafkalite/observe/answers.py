@@ -14,7 +14,7 @@ from kafkalite.http.routing import (
     Route,
     json_response,
 )
-from kafkalite.observe.cluster import Cluster, settle
+from kafkalite.observe.cluster import Cluster, retry
 from kafkalite.observe.openapi import summary_of
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -94,7 +94,7 @@ class Routes:
                 raise HttpError(403, "this console only looks; start it with --write")
             try:
                 if method == "GET":
-                    answered = await settle(lambda: answer(request))
+                    answered = await retry(lambda: answer(request))
                 else:
                     answered = await answer(request)
             except KafkaError as error:

@@ -12,7 +12,7 @@ from kafkalite.client.murmur import murmur2
 from kafkalite.http.routing import HttpError, HttpRequest, HttpResponse, Route
 from kafkalite.http.streams import EVENTS_TYPE, HEARTBEAT_S, event
 from kafkalite.observe.answers import Routes, field
-from kafkalite.observe.cluster import LATEST, Cluster, TopicView, check, settle, topic
+from kafkalite.observe.cluster import LATEST, Cluster, TopicView, check, retry, topic
 from kafkalite.observe.decoding import encoded
 from kafkalite.observe.records import Reading, ends_of, offsets_of, read_forward, read_newest
 from kafkalite.observe.search import Filter, parse_filter
@@ -176,7 +176,7 @@ class MessageRoutes:
         for one in records:
             if not isinstance(one, dict):
                 raise HttpError(400, "records is a list of objects")
-            written.append(await settle(partial(self._write, view.name, one)))
+            written.append(await retry(partial(self._write, view.name, one)))
         return {"topic": view.name, "written": written}
 
     async def _write(self, name: str, one: dict[str, Any]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class Cluster(Protocol):
         ...
 
 
-async def settle(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+async def retry(ask: Callable[[], Awaitable[Answer]]) -> Answer:
     """Return what `ask` returns, asking again for a while where leaders or coordinators move.
 
     Only refusals that did nothing are asked again.

@@ -38,7 +38,7 @@ class VerificationGuards:
     def __len__(self) -> int:
         return len(self._guards)
 
-    def take(self, producer_id: int, partitions: Iterable[TopicPartition]) -> VerificationGuard:
+    def acquire(self, producer_id: int, partitions: Iterable[TopicPartition]) -> VerificationGuard:
         """Return a guard, which lasts as long as it is held."""
         epochs = {}
         for topic_partition in partitions:

@@ -20,14 +20,14 @@ def codes(guards, guard):
 
 def test_answer_counts_if_nothing_happened():
     guards, _ = guards_of()
-    guard = guards.take(7, [A, B])
+    guard = guards.acquire(7, [A, B])
     guards.on_marker(A, 8)
     assert guards.broken(guard) == {}
 
 
 def test_marker_devalues_the_answer_for_its_partition():
     guards, _ = guards_of()
-    guard = guards.take(7, [A, B])
+    guard = guards.acquire(7, [A, B])
     guards.on_marker(A, 7)
     assert codes(guards, guard) == {A: ErrorCode.NOT_ENOUGH_REPLICAS}
 
@@ -35,7 +35,7 @@ def test_marker_devalues_the_answer_for_its_partition():
 def test_epoch_that_began_meanwhile_does_too():
     """The marker may have been written by another leader."""
     guards, led = guards_of()
-    guard = guards.take(7, [A, B])
+    guard = guards.acquire(7, [A, B])
     led[B] = SimpleNamespace(leader_epoch=2)
     del led[A]  # whose log refuses the record itself
     assert codes(guards, guard) == {B: ErrorCode.COORDINATOR_NOT_AVAILABLE}
@@ -43,7 +43,7 @@ def test_epoch_that_began_meanwhile_does_too():
 
 def test_nothing_is_left_of_who_gave_up():
     guards, _ = guards_of()
-    guard = guards.take(7, [A])
+    guard = guards.acquire(7, [A])
     assert len(guards) == 1
     del guard
     assert len(guards) == 0
