@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_layering import MODULES, PACKAGE, name_of, tree_of
+from tests.test_layering import MODULES, PACKAGE, is_in, name_of, tree_of
 
 GLOSSARY = Path(__file__).parent.parent / "docs" / "glossary.md"
 RIDDLES = ("What", "Who", "Where")
@@ -19,8 +19,8 @@ FAMILIES = {
 }  # fmt: skip
 """API modules that are named after a family of APIs, all of which they answer."""
 
-BLOCKING = {"testing", "cli", "pipeline", "console"}
-"""Folders whose callers have a thread of their own, where `wait_` blocks instead of being async."""
+BLOCKING = {"testing", "cli", "pipeline", "console", "faults/remote"}
+"""Places whose callers have a thread of their own, where `wait_` blocks instead of being async."""
 
 SEARCHED_FOR = [
     "AddPartitionsToTxnManager", "AlterPartitionManager", "ConfigDef", "CoordinatorRuntime",
@@ -70,7 +70,7 @@ class TestEachModule:
             assert not re.fullmatch(r"Rules? [\d, and-]+\.", text), f"{at}: a rule's number alone"
 
     def test_wait_waits_and_nowait_does_not(self, path):
-        is_blocking = name_of(path).split("/")[0] in BLOCKING
+        is_blocking = is_in(name_of(path), BLOCKING)
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef) and not is_blocking:
                 is_property = any("property" in ast.unparse(d) for d in node.decorator_list)

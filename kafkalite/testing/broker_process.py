@@ -73,7 +73,7 @@ class BrokerProcess:
 
     @property
     def http_url(self) -> str | None:
-        """Where its HTTP port is, None if it has none."""
+        """Address of its HTTP port, None if it has none."""
         return None if self.http_port is None else f"http://127.0.0.1:{self.http_port}"
 
     @property
