@@ -60,7 +60,7 @@ class Services:
 
     @property
     def share(self) -> "ShareService":
-        """What the broker does for share groups besides their members."""
+        """Share partitions and sessions of the broker; see `share/`."""
         return self.share_on_demand.service
 
 

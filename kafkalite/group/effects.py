@@ -1,4 +1,4 @@
-"""What groups want done by others (`Result.effects`)."""
+"""Effects that groups want done by others (`Result.effects`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

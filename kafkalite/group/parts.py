@@ -1,4 +1,4 @@
-"""What is done for groups of each kind, imported when there is something to do (decision 0134)."""
+"""Parts of a shard for each kind of group, imported when there is work (decision 0134)."""
 
 from kafkalite.group.classic.part import CLASSIC
 from kafkalite.group.kinds import GroupKind, Part

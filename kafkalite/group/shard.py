@@ -55,7 +55,7 @@ Replay = Callable[["GroupShard", Any, Any], None]
 
 @dataclass(slots=True)
 class FetchOffsets:
-    """What an OffsetFetch request wants of one group; topics None means all."""
+    """Offsets that an OffsetFetch request asks of one group; topics None means all."""
 
     group_id: str
     topics: list[OffsetFetchRequestTopic] | list[OffsetFetchRequestTopics] | None

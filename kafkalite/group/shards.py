@@ -1,4 +1,4 @@
-"""What the runtime is handed for `__consumer_offsets`: the rest is imported with a shard."""
+"""Shards of `__consumer_offsets` for the runtime; the rest is imported with a shard."""
 
 from collections.abc import Iterable
 from functools import cached_property

@@ -18,7 +18,7 @@ Fetch = Callable[[int], Awaitable[ResolvedSchema]]
 
 
 class Decoded(NamedTuple):
-    """What a key or value is.
+    """A decoded key or value.
 
     Attributes:
         schema_type: "avro", "json" or "protobuf"; "" if the schema is not known.

@@ -23,7 +23,7 @@ INDEXES_MAX: Final = 64
 
 
 class Framed(NamedTuple):
-    """What was written with a schema."""
+    """A value that was written with a schema."""
 
     schema_id: int
     payload: bytes

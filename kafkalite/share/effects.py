@@ -1,4 +1,4 @@
-"""What shards of share coordinators want done by others (`Result.effects`)."""
+"""Effects that share coordinators want done by others (`Result.effects`)."""
 
 from dataclasses import dataclass
 

@@ -40,7 +40,7 @@ PartitionExists = Callable[[UUID, int], bool]
 
 
 class TimerKind(IntEnum):
-    """What a timer of a share coordinator's shard is for."""
+    """Purpose of a share coordinator shard's timer."""
 
     PRUNE = 0
     """Time to have the log cut off below the oldest snapshot that counts."""

@@ -1,4 +1,4 @@
-"""What the runtime is handed for `__share_group_state`: the rest is imported with a shard."""
+"""Shards of `__share_group_state` for the runtime; the rest is imported with a shard."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property

@@ -51,7 +51,7 @@ transaction of a busy producer, short enough for an operator who looks into the 
 
 
 class TimerKind(IntEnum):
-    """What a timer of a transaction shard is for; the first part of its key."""
+    """Purpose of a transaction shard's timer; the first part of its key."""
 
     TIMEOUT = 0
     """(transactional id): the transaction has been open for as long as its producer allowed."""
