@@ -49,7 +49,7 @@ Configs = Mapping[ConfigResource, Mapping[str, str]]
 
 
 class Sharers(NamedTuple):
-    """Whose requests are counted together: a user, a client, or a client of a user."""
+    """Clients whose requests are counted together: a user, a client, or a client of a user."""
 
     user: str
     client: str

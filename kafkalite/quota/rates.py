@@ -40,7 +40,7 @@ class _Sample:
 
 
 class Rate:
-    """What was counted in the samples of a window, by second; and what exceeds a bound.
+    """Rate over the samples of a window, by second, and its excess over a bound.
 
     Kafka's `Rate` of a `SampledStat`. The first seconds count as if the window were full already,
     so that a client may send a burst before it is throttled.
@@ -104,7 +104,7 @@ class Rate:
 
 
 class TokenBucket:
-    """What may be taken at once, and fills again at a rate (KIP-599).
+    """Token bucket: so much may be taken at once, and it fills again at a rate (KIP-599).
 
     It may be overdrawn once, by however much: then nothing may be taken until it is at 0 again.
     """
