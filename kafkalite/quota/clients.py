@@ -1,4 +1,4 @@
-"""Quotas of clients: what is counted for each, and how long it has to wait (KIP-13, KIP-124, KIP-599)."""
+"""Quotas of clients: what each is counted for, and its waits (KIP-13, KIP-124, KIP-599)."""
 
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar

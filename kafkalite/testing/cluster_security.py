@@ -25,7 +25,7 @@ _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 class ClusterSecurity(BrokerSecurity):
-    """What the processes of a cluster need besides their settings; arguments as `Broker` has them.
+    """Security of the processes of a cluster, besides settings; arguments as for `Broker`.
 
     Attributes:
         zookeeper_users: who may log in at ZooKeeper; nobody has to if there are none.

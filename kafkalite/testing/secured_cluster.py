@@ -1,4 +1,4 @@
-"""What a cluster in a test has where it has users, encryption or rules."""
+"""Users, encryption and rules of a cluster in a test."""
 
 import os
 from collections.abc import Mapping
