@@ -322,6 +322,11 @@ class CoordinatorRuntime:
         if slot is not None and slot.state is SlotState.ACTIVE:
             self._reload(slot)
 
+    def shards(self, topic: str) -> list[Any]:
+        """Return the shards of a topic that are ready here; only to be looked at."""
+        slots = self._slots[topic].values()
+        return [slot.core for slot in slots if slot.state is SlotState.ACTIVE]
+
     def shard_of(self, topic: str, key: str) -> Any | None:
         """Return the shard of `key` if it is ready here, None otherwise; only to be looked at."""
         count = self._partition_counts.get(topic)

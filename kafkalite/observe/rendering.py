@@ -13,6 +13,8 @@ from kafkalite.wire.schema import Structure
 ITEMS_MAX: Final = 100
 BYTES_MAX: Final = 1_024
 DEPTH_MAX: Final = 12
+TOPICS_MAX: Final = 5
+"""So many topics of a request are told in its subject."""
 
 
 def message_json(value: Any, depth: int = 0) -> Any:
@@ -83,6 +85,7 @@ def entry_json(number: int, entry: Entry, *, whole: bool = False) -> dict[str, A
         "connection_id": context.connection_id,
         "peer": f"{context.peer_address[0]}:{context.peer_address[1]}",
         "topics": sorted(topics_of(exchange.request)),
+        "subject": subject_of(exchange.request),
         "errors": error_names(exchange.result),
         "request_bytes": exchange.size_bytes,
         "response_bytes": entry.response_bytes,
@@ -107,3 +110,56 @@ def topics_of(request: object) -> set[str]:
                 if isinstance(named, str) and named:
                     found.add(named)
     return found
+
+
+def subject_of(request: object) -> str:
+    """Return what a request is about in a few words: `orders-0,1 group=g generation=3`."""
+    words = []
+    for name in ("topics", "topic_data"):
+        for topic in (getattr(request, name, None) or ())[:TOPICS_MAX]:
+            words += _places_of(topic)
+    for name, label in _SUBJECTS.items():
+        value = getattr(request, name, None)
+        if isinstance(value, bool) or value in (None, "", -1, []):
+            continue
+        if isinstance(value, str | int):
+            words.append(f"{label}={value}")
+        elif isinstance(value, list) and all(isinstance(each, str) for each in value):
+            words.append(f"{label}={','.join(value[:TOPICS_MAX])}")
+    if isinstance(getattr(request, "committed", None), bool):
+        words.append("commit" if getattr(request, "committed") else "abort")  # noqa: B009
+    return " ".join(words)
+
+
+_SUBJECTS: Final = {
+    "group_id": "group",
+    "group_ids": "group",
+    "generation_id": "generation",
+    "generation_id_or_member_epoch": "generation",
+    "member_epoch": "epoch",
+    "transactional_id": "transaction",
+    "key": "key",
+    "coordinator_keys": "key",
+}
+
+
+def _places_of(topic: Any) -> list[str]:
+    if isinstance(topic, str):
+        return [topic]
+    name = getattr(topic, "name", None) or getattr(topic, "topic", None)
+    if not name:
+        topic_id = getattr(topic, "topic_id", None)
+        if topic_id is None or not topic_id.int:
+            return []
+        name = str(topic_id)[:8]
+    indexes = []
+    for field in ("partition_data", "partitions", "partition_indexes"):
+        for each in getattr(topic, field, None) or ():
+            for index in ("index", "partition_index", "partition"):
+                if hasattr(each, index) and not isinstance(each, int):
+                    indexes.append(getattr(each, index))
+                    break
+            else:
+                indexes.append(each)
+    told = ",".join(map(str, indexes[:ITEMS_MAX]))
+    return [f"{name}-{told}" if told else str(name)]

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from kafkalite.log.log import Log
     from kafkalite.meta.image import Change
     from kafkalite.meta.store import MetadataStore
+    from kafkalite.observe.requests import Requests
 
 logger = logging.getLogger("kafkalite.server")
 
@@ -122,6 +123,7 @@ class Broker:
         self._cluster: composition.ClusterParts | None = None
         self._ports: dict[str, int] = {}
         self._http: HttpPort | None = None
+        self._requests: Requests | None = None
         self._http_token = config.optional_str("kafkalite.http.token")
         self.control = Control(
             lambda: self.services.metadata.image,
@@ -163,6 +165,13 @@ class Broker:
     def dispatcher(self) -> Dispatcher:
         """The table of what is answered; there once `run` has started."""
         return self._dispatcher
+
+    def observe_requests(self) -> "Requests":
+        """Count requests and keep the latest from now on; return what does (decision 0131)."""
+        if self._requests is None:
+            self._requests = composition.request_observer(self.config)
+            self._dispatcher.on_answered = self._requests.on_answered
+        return self._requests
 
     async def run(
         self, *, task_status: "trio.TaskStatus[Broker]" = trio.TASK_STATUS_IGNORED
@@ -335,8 +344,7 @@ class Broker:
             return None
         if not address.is_loopback and self._http_token is None:
             self._http_token = os.urandom(16).hex()
-        requests = composition.request_observer(config)
-        self._dispatcher.on_answered = requests.on_answered
+        requests = self.observe_requests()
         port = HttpPort(
             address,
             module="kafkalite.observe.serving",

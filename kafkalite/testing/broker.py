@@ -4,6 +4,7 @@ One of the modules that may start threads: the broker has its own event loop the
 answers while the test's thread blocks in its client.
 """
 
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,6 @@ from uuid import UUID, uuid4
 import trio
 
 import kafkalite as package
-from kafkalite.api.client_metrics import ClientInstance
 from kafkalite.client.consumer import ConsumedRecord, consumed, visible_batches
 from kafkalite.client.murmur import murmur2
 from kafkalite.clock import AdjustableClock, TrioClock
@@ -32,11 +32,11 @@ from kafkalite.testing.groups import (
     is_stable,
     wait_finished,
 )
-from kafkalite.testing.journal import Journal, SeenRequest, find_api
+from kafkalite.testing.journal import BYTES_MAX, Journal
+from kafkalite.testing.observed import LogTail, ObservedBroker
 from kafkalite.testing.secured import SecuredBroker
 from kafkalite.testing.setting_text import setting_text
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TopicPartition
-from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import Record, build_batch, iterate_records
 
@@ -52,7 +52,7 @@ CONFIG: Final = "Broker(config=...)"
 STOPPED_MEANWHILE: Final = "the broker was stopped meanwhile"
 
 
-class Broker(SecuredBroker):
+class Broker(SecuredBroker, ObservedBroker):
     """A real broker for tests: `with Broker() as broker:`, then any client on `broker.bootstrap`.
 
     Each has a free port and a temporary data directory of its own, so any number of them run side
@@ -93,6 +93,7 @@ class Broker(SecuredBroker):
     ) -> None:
         self._settings = {name: setting_text(value) for name, value in (config or {}).items()}
         self._settings.setdefault("kafkalite.profile", "test")
+        self._settings.setdefault("kafkalite.journal.max.bytes", str(BYTES_MAX))
         self._settings.setdefault("listeners", f"PLAINTEXT://{host}:{port}")
         if schema_registry:
             self._settings["kafkalite.schema.registry"] = "true"
@@ -107,6 +108,7 @@ class Broker(SecuredBroker):
         self._stop_wanted: trio.Event | None = None
         self._server: ServerBroker | None = None
         self._journal = Journal(self._topic_name)
+        self.log = LogTail()
         self._clock = AdjustableClock()
         self.clock = BrokerClock(self, self._clock)
         self.faults = Faults(self)
@@ -141,6 +143,7 @@ class Broker(SecuredBroker):
         self._thread = threading.Thread(
             target=self._run, args=[settings], name="kafkalite-broker", daemon=True
         )
+        logging.getLogger("kafkalite").addHandler(self.log)
         self._thread.start()
         if not self._started.wait(START_TIMEOUT_S):
             raise TimeoutError("the broker did not start")
@@ -155,6 +158,7 @@ class Broker(SecuredBroker):
         Raises:
             RuntimeError: the broker had ended by itself, by a bug of its own.
         """
+        logging.getLogger("kafkalite").removeHandler(self.log)
         thread, token = self._thread, self._token
         if thread is None or token is None:
             return
@@ -407,27 +411,6 @@ class Broker(SecuredBroker):
             f"has not finished with {', '.join(f'{p} up to {at}' for p, at in wanted.items())}",
         )
 
-    def requests(
-        self, api: str | ApiKey | None = None, client_id: str | None = None
-    ) -> list[SeenRequest]:
-        """Return the requests that clients have sent, oldest first: the latest 10,000, or 32 MB.
-
-        Args:
-            api: only of this API, as Kafka's documentation writes it ("JoinGroup").
-            client_id: only of clients with this `client.id`.
-        """
-        wanted = None if api is None else find_api(api)
-        return self._in_loop(lambda: self._journal.find(api=wanted, client_id=client_id))
-
-    def client_metrics(self) -> list[ClientInstance]:
-        """Return the clients that push their metrics, with the last of them (KIP-714).
-
-        Clients push what a resource of the kind CLIENT_METRICS asks them for, and nothing without
-        one: `kafka-client-metrics`, or IncrementalAlterConfigs with its settings `metrics`,
-        `interval.ms` and `match`.
-        """
-        return self._in_loop(lambda: self._services.client_metrics.snapshot())
-
     # --- In the broker's thread ------------------------------------------------------------------
 
     def _run(self, settings: Mapping[str, str]) -> None:
@@ -453,6 +436,7 @@ class Broker(SecuredBroker):
             await nursery.start(server.run)
             if self.security is not None:
                 await server.services.metadata.submit_all(self.security.events())
+            self._journal.attach(server.observe_requests())
             server.dispatcher.observer = self._journal.observe
             self._server = server
             self._token = trio.lowlevel.current_trio_token()

@@ -13,6 +13,9 @@ START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 60.0
 """Recovery of a large log, and handing over many leaderships, take their time."""
 
+JOURNAL_BYTES: Final = 8 * 1024 * 1024
+"""Of the latest requests, for the report of a test that fails."""
+
 BROKER_LISTENER: Final = "REPLICATION"
 
 _READY: Final = re.compile(r"^kafkalite ready: bootstrap=(\S+)", re.MULTILINE)
@@ -182,6 +185,7 @@ class BrokerProcess:
             else {
                 "kafkalite.http.listener": f"127.0.0.1:{self.http_port}",
                 "kafkalite.control": "true",
+                "kafkalite.journal.max.bytes": str(JOURNAL_BYTES),
             }
         )
         return {

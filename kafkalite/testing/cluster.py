@@ -33,6 +33,7 @@ from kafkalite.wire.messages.metadata import MetadataResponse, MetadataResponseP
 
 if TYPE_CHECKING:
     from kafkalite.security.acls import Rule
+    from kafkalite.testing.report import Report
 
 Result = TypeVar("Result")
 
@@ -142,7 +143,7 @@ class Cluster(SecuredCluster):
             )
             for number in numbers
         }
-        self.faults, self.clock = cluster_control(self._http_urls)
+        self.faults, self.clock = cluster_control(self.http_urls)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -480,6 +481,16 @@ class Cluster(SecuredCluster):
         if not wait_until_true(holds, timeout_s):
             raise TimeoutError(f"{missing} after {timeout_s:g} s{failure}\n{self.log_tails()}")
 
+    def report(self, since_ms: int = 0) -> "Report":
+        """Return what was asked, what there is, the logs, and in words what may be wrong.
+
+        Args:
+            since_ms: wall clock; requests before it are left out.
+        """
+        from kafkalite.testing.report_facts import cluster_report
+
+        return cluster_report(self, since_ms)
+
     def log_tails(self, lines: int = LOG_LINES) -> str:
         """Return the last lines of each process's log."""
         tails = []
@@ -515,7 +526,7 @@ class Cluster(SecuredCluster):
             raise LookupError(f"broker {number} does not know {missing}")
         return [found for topic in answer.topics for found in topic.partitions]
 
-    def _http_urls(self) -> dict[int, str]:
+    def http_urls(self) -> dict[int, str]:
         """Return the HTTP addresses of brokers that can answer now."""
         return {
             number: broker.http_url

@@ -142,6 +142,17 @@ def describe_group(shard: "GroupShard", group_id: str) -> str:
     )
 
 
+def group_state(shard: "GroupShard", group_id: str) -> tuple[str, str, list[Assigned]]:
+    """Return a sentence about a group, its state, and its members with what they read."""
+    group = shard.groups[group_id]
+    members: list[Assigned] = []
+    if isinstance(group, ClassicGroup):
+        members = _classic_members(group)
+    elif isinstance(group, ConsumerGroup):
+        members = _consumer_members(shard, group)
+    return describe_group(shard, group_id), group.state_name, members
+
+
 def _settled(shard: "GroupShard", group_id: str) -> list[Assigned]:
     """Return the members of a group that is at rest, none of one that is not."""
     group = shard.groups.get(group_id)

@@ -1,6 +1,9 @@
-"""Journal of requests to a broker under test, and of reads under way."""
+"""What clients sent to a broker under test, and what they are reading at the moment.
 
-from collections import deque
+The requests themselves are in the broker's own journal (`observe/requests.py`), from the moment in
+which they are answered; here is what is still to be answered, and who reads what.
+"""
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -8,6 +11,7 @@ from uuid import UUID
 
 import trio
 
+from kafkalite.observe.requests import Entry, error_names
 from kafkalite.types import ZERO_UUID, TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.messages.fetch import FetchRequest
@@ -16,10 +20,13 @@ from kafkalite.wire.messages.list_offsets import ListOffsetsRequest
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
     from kafkalite.network.dispatch import InFlightRequest
+    from kafkalite.observe.requests import Requests
 
-REQUESTS_MAX: Final = 10_000
 BYTES_MAX: Final = 32 * 1024 * 1024
-"""The journal keeps the latest requests, up to either bound: they hold the records sent."""
+"""What a test's broker keeps of the latest requests: they hold the records sent."""
+
+OPEN_MAX: Final = 1_000
+"""Requests without an answer that are remembered; of some the client is gone."""
 
 READERS_MAX: Final = 4_096
 """Connections whose fetching is remembered; the one that has been silent longest is forgotten."""
@@ -30,14 +37,27 @@ FULL_FETCH_EPOCHS: Final = (-1, 0)
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class SeenRequest:
-    """A request that the broker has handled; `message` has the fields of Kafka's definition."""
+    """A request that the broker got; `message` has the fields of Kafka's definition.
+
+    Attributes:
+        timestamp_ms: the broker's wall clock when it came.
+        began_s: `time.perf_counter` then.
+        message: None where it holds secrets.
+        response: None while there is none.
+        errors: names of the errors anywhere in the response, each once.
+        duration_ms: until it was answered; None while it is not.
+    """
 
     api: ApiKey
     version: int
     client_id: str
     connection_id: int
     timestamp_ms: int
+    began_s: float
     message: Any
+    response: Any = None
+    errors: tuple[str, ...] = ()
+    duration_ms: float | None = None
 
 
 @dataclass(slots=True)
@@ -67,37 +87,34 @@ class Journal:
 
     def __init__(self, topic_name: Callable[[UUID], str | None]) -> None:
         self._topic_name = topic_name
-        self._requests: deque[tuple[SeenRequest, int]] = deque()
-        self._size_bytes = 0
+        self._requests: Requests | None = None
+        self._first = 1
+        """Number of the first request that was not forgotten."""
+        self._open: dict[int, tuple[InFlightRequest, RequestContext, int]] = {}
+        """By identity: requests that have no answer yet."""
         self._count = 0
         self._readers: dict[int, _Reader] = {}
         self._synced_at: dict[tuple[str, str], int] = {}
         self._assigned: dict[tuple[str, str], frozenset[TopicPartition]] = {}
         self._waits: list[_Wait] = []
 
+    def attach(self, requests: "Requests") -> None:
+        """Find what is answered in the broker's own journal."""
+        self._requests = requests
+        requests.subscribe(lambda _, entry: self._open.pop(id(entry.exchange), None))
+
     def observe(
         self, exchange: "InFlightRequest", size_bytes: int, context: "RequestContext"
     ) -> None:
         """Take note of a request; the dispatcher's observer."""
-        header, message = exchange.header, exchange.request
+        del size_bytes
+        message = exchange.request
         api = exchange.handler.api.key
         self._count += 1
-        self._requests.append(
-            (
-                SeenRequest(
-                    api=api,
-                    version=header.api_version,
-                    client_id=header.client_id,
-                    connection_id=context.connection_id,
-                    timestamp_ms=context.now_ms,
-                    message=message,
-                ),
-                size_bytes,
-            )
-        )
-        self._size_bytes += size_bytes
-        while len(self._requests) > REQUESTS_MAX or self._size_bytes > BYTES_MAX:
-            self._size_bytes -= self._requests.popleft()[1]
+        if exchange.began_s:  # not a part of a large one
+            self._open[id(exchange)] = (exchange, context, context.now_ms)
+            if len(self._open) > OPEN_MAX:
+                del self._open[next(iter(self._open))]
         if api is ApiKey.FETCH:
             self._on_fetch(message, context)
         elif api is ApiKey.LIST_OFFSETS:
@@ -112,18 +129,23 @@ class Journal:
                 wait.event.set()
 
     def find(self, *, api: ApiKey | None = None, client_id: str | None = None) -> list[SeenRequest]:
-        """Return the requests kept, in the order in which they were handled."""
-        return [
+        """Return the requests kept, in the order in which they came; the open ones, too."""
+        kept = [] if self._requests is None else [*self._requests.latest()]
+        found = [_answered(entry) for number, entry in kept if number >= self._first]
+        found += [_open(*each) for each in self._open.values()]
+        wanted = [
             request
-            for request, _ in self._requests
+            for request in found
             if (api is None or request.api is api)
             and (client_id is None or request.client_id == client_id)
         ]
+        return sorted(wanted, key=lambda request: request.began_s)
 
     def clear(self) -> None:
         """Forget the requests; who reads what is still known."""
-        self._requests.clear()
-        self._size_bytes = 0
+        self._open.clear()
+        if self._requests is not None:
+            self._first = self._requests.count + 1
 
     def note_assigned(
         self, group_id: str, member_id: str, partitions: Iterable[TopicPartition]
@@ -209,6 +231,34 @@ class Journal:
 
     def _name(self, name: str, topic_id: UUID) -> str:
         return name if topic_id == ZERO_UUID else self._topic_name(topic_id) or ""
+
+
+def _answered(entry: Entry) -> SeenRequest:
+    exchange, response = entry.exchange, entry.exchange.result
+    return SeenRequest(
+        api=exchange.handler.api.key,
+        version=exchange.header.api_version,
+        client_id=exchange.header.client_id,
+        connection_id=entry.context.connection_id,
+        timestamp_ms=entry.at_ms,
+        began_s=exchange.began_s,
+        message=exchange.request,
+        response=response,
+        errors=tuple(error_names(response)),
+        duration_ms=entry.total_us / 1_000,
+    )
+
+
+def _open(exchange: "InFlightRequest", context: "RequestContext", at_ms: int) -> SeenRequest:
+    return SeenRequest(
+        api=exchange.handler.api.key,
+        version=exchange.header.api_version,
+        client_id=exchange.header.client_id,
+        connection_id=context.connection_id,
+        timestamp_ms=at_ms,
+        began_s=exchange.began_s,
+        message=exchange.request,
+    )
 
 
 def find_api(name: str | ApiKey) -> ApiKey:

@@ -12,7 +12,8 @@ loads this module.
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kafkalite.testing.broker import Broker
     from kafkalite.testing.cluster import Cluster
     from kafkalite.testing.faults import Faults
+    from kafkalite.testing.report import Report
 
 MARKER = "kafka_topic"
 CLUSTER_MARKER = "kafka_cluster"
@@ -30,9 +32,6 @@ CHAOS_MARKER = "kafka_chaos"
 CHAOS_FIXTURE = "kafka_chaos_rules"
 NAME_MAX = 200
 """Kafka allows 249 characters in a topic's name."""
-
-REPORT_MAX = 50
-"""Requests in the report of a test that failed."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _numbers = itertools.count(1)
@@ -103,26 +102,34 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Add to the report of a test that failed what its broker was asked while it ran."""
+    """Add to the report of a test that failed what Kafka was asked meanwhile, and its state."""
     outcome: Any = yield
     report = outcome.get_result()
-    broker = getattr(item, "funcargs", {}).get("kafka_broker")
-    if broker is None or not report.failed:
+    if not report.failed:
         return
-    try:
-        requests = broker.requests()
-    except RuntimeError:  # it was stopped by the test
-        return
-    since_ms = int(call.start * 1_000) - 1
-    lines = [
-        f"{each.timestamp_ms - since_ms:6} ms  {each.client_id or '-'} (connection "
-        f"{each.connection_id}): {each.api.name} v{each.version}"
-        for each in requests
-        if each.timestamp_ms >= since_ms
-    ]
-    if len(lines) > REPORT_MAX:
-        lines = [f"{len(lines) - REPORT_MAX} requests before these", *lines[-REPORT_MAX:]]
-    report.sections.append(("requests to the Kafka broker", "\n".join(lines) or "none"))
+    for fixture in getattr(item, "funcargs", {}).values():
+        take = _REPORTS.get((type(fixture).__module__, type(fixture).__name__))
+        if take is None:
+            continue
+        try:
+            told = take(fixture, item.stash.get(_BEGAN, (0.0, 0)))
+        except RuntimeError:  # it was stopped by the test
+            continue
+        report.sections += told.sections()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember when a test began: its report is of what was asked from then on."""
+    item.stash[_BEGAN] = (time.perf_counter(), time.time_ns() // 1_000_000)
+
+
+_BEGAN = pytest.StashKey[tuple[float, int]]()
+_REPORTS: Mapping[tuple[str, str], Callable[[Any, tuple[float, int]], "Report"]] = {
+    ("kafkalite.testing.broker", "Broker"): lambda broker, began: broker.report(began[0]),
+    ("kafkalite.testing.cluster", "Cluster"): lambda cluster, began: cluster.report(began[1]),
+}
+"""By class, which is not imported here: what reports are taken from."""
 
 
 @pytest.fixture(scope="session")

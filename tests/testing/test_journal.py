@@ -5,6 +5,7 @@ from uuid import UUID
 
 import trio
 
+from kafkalite.observe.requests import Requests
 from kafkalite.testing import journal as journal_module
 from kafkalite.testing.journal import Journal
 from kafkalite.types import TopicPartition
@@ -13,10 +14,11 @@ from kafkalite.wire.messages.fetch import (
     FETCH,
     FetchPartition,
     FetchRequest,
+    FetchResponse,
     FetchTopic,
     ForgottenTopic,
 )
-from kafkalite.wire.messages.heartbeat import HEARTBEAT, HeartbeatRequest
+from kafkalite.wire.messages.heartbeat import HEARTBEAT, HeartbeatRequest, HeartbeatResponse
 from kafkalite.wire.messages.list_offsets import (
     LIST_OFFSETS,
     ListOffsetsPartition,
@@ -32,22 +34,31 @@ P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 class Client:
     """Says things over one connection."""
 
+    sent = 0
+
     def __init__(self, journal, connection_id=1, client_id="c"):
         self.journal = journal
         self.context = SimpleNamespace(
             connection_id=connection_id, client_id=client_id, now_ms=1234
         )
 
-    def send(self, api, request, size_bytes=100):
-        self.journal.observe(
-            SimpleNamespace(
-                handler=SimpleNamespace(api=api),
-                header=SimpleNamespace(api_version=3, client_id=self.context.client_id),
-                request=request,
+    def send(self, api, request, size_bytes=100, *, answered=True):
+        Client.sent += 1
+        exchange = SimpleNamespace(
+            handler=SimpleNamespace(api=api),
+            header=SimpleNamespace(
+                api_key=api.key, api_version=3, client_id=self.context.client_id
             ),
-            size_bytes,
-            self.context,
+            request=request,
+            result=FetchResponse() if api is FETCH else HeartbeatResponse(error_code=27),
+            size_bytes=size_bytes,
+            began_s=float(Client.sent),
+            handled_s=0.0,
+            frame=None,
         )
+        self.journal.observe(exchange, size_bytes, self.context)
+        if answered:
+            self.journal.kept.on_answered(exchange, [], 0, self.context)
 
     def sync(self, member_id="m"):
         self.send(SYNC_GROUP, SyncGroupRequest(group_id="g", member_id=member_id))
@@ -68,8 +79,11 @@ class Client:
         self.send(FETCH, request)
 
 
-def new_journal():
-    return Journal({ORDERS_ID: "orders"}.get)
+def new_journal(max_bytes=1_000_000):
+    journal = Journal({ORDERS_ID: "orders"}.get)
+    journal.kept = Requests(max_bytes=max_bytes, slow_ms=-1)
+    journal.attach(journal.kept)
+    return journal
 
 
 class TestRequests:
@@ -87,20 +101,29 @@ class TestRequests:
         assert seen.message.group_id == "2"
         assert (seen.version, seen.connection_id, seen.timestamp_ms) == (3, 2, 1234)
 
-    def test_oldest_go_when_there_are_too_many(self, monkeypatch):
-        monkeypatch.setattr(journal_module, "REQUESTS_MAX", 2)
+    def test_those_without_an_answer_are_among_them(self):
+        journal = new_journal()
+        Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id="1"), answered=False)
+        Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id="2"))
+        open_one, answered = journal.find()
+        assert (open_one.message.group_id, open_one.duration_ms) == ("1", None)
+        assert answered.errors == ("REBALANCE_IN_PROGRESS",)
+        assert answered.duration_ms is not None
+
+    def test_what_is_remembered_of_them_is_bounded(self, monkeypatch):
+        monkeypatch.setattr(journal_module, "OPEN_MAX", 2)
         journal = new_journal()
         for group_id in "123":
-            Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id=group_id))
+            Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id=group_id), answered=False)
         assert [seen.message.group_id for seen in journal.find()] == ["2", "3"]
 
-    def test_oldest_go_when_they_hold_too_much(self, monkeypatch):
-        monkeypatch.setattr(journal_module, "BYTES_MAX", 250)
-        journal = new_journal()
+    def test_oldest_go_when_they_hold_too_much(self):
+        journal = new_journal(max_bytes=3_500)
         for group_id in "123":
             Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id=group_id))
         assert [seen.message.group_id for seen in journal.find()] == ["2", "3"]
         journal.clear()
+        assert journal.find() == []
         for group_id in "45":
             Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id=group_id))
         assert len(journal.find()) == 2

@@ -135,16 +135,16 @@ def test_a_failure_is_reported_with_what_the_broker_was_asked(run):
         """
         from kafkalite.client.cluster import Client
 
-        import time
-
         def test_one(kafka_broker):
             with Client(kafka_broker.bootstrap, client_id="earlier") as client:
                 client.fetch_metadata([])
-            time.sleep(0.01)  # the report goes by milliseconds
 
         def test_two(kafka_broker):
+            kafka_broker.create_topic("orders")
+            kafka_broker.produce("orders", b"x")
             with Client(kafka_broker.bootstrap, client_id="mine") as client:
-                client.fetch_metadata([])
+                for _ in range(3):
+                    client.fetch_metadata(["ordres"])
             assert False
 
         def test_three():
@@ -153,7 +153,35 @@ def test_a_failure_is_reported_with_what_the_broker_was_asked(run):
     )
     result.assert_outcomes(passed=1, failed=2)
     text = result.stdout.str()
-    assert text.count("requests to the Kafka broker") == 1
-    assert "mine (connection" in text
-    assert "METADATA v" in text
-    assert "earlier (" not in text
+    assert text.count("requests to Kafka") == 1
+    assert "client 'mine' asked for topic 'ordres', which does not exist; there is 'orders'" in text
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in text
+    assert "topic 'orders': offsets 0: 0-1" in text
+    assert "(x3 until" in text
+    assert " earlier " not in text
+
+
+@pytest.mark.slow
+def test_a_failure_of_a_cluster_is_reported_too(run):
+    result = run(
+        """
+        import pytest
+        from kafkalite.client.cluster import Client
+
+        @pytest.mark.kafka_cluster(brokers=2, links=False)
+        def test_one(kafka_cluster):
+            kafka_cluster.create_topic("orders", partitions=2)
+            kafka_cluster.faults.on("Produce", topic="orders").disconnect()
+            with Client(kafka_cluster.bootstrap, client_id="mine") as client:
+                client.fetch_metadata(["orders"])
+            assert False
+        """,
+        "-W",
+        "default",
+    )
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert "mine" in text
+    assert "topic 'orders': offsets 0: 0-0, 1: 0-0" in text
+    assert "a fault rule never fired" in text
+    assert "--- broker 1, running" in text
