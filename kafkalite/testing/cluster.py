@@ -21,6 +21,7 @@ from kafkalite.client.errors import ClientError
 from kafkalite.client.leadership import elect_leader, reassign
 from kafkalite.testing.broker_process import START_TIMEOUT_S, BrokerProcess
 from kafkalite.testing.cluster_control import cluster_control
+from kafkalite.testing.cluster_settings import TEST_SETTINGS, replication_settings
 from kafkalite.testing.namespaces import Namespaces
 from kafkalite.testing.processes import ProcessError, unused_port, wait_until_true
 from kafkalite.testing.proxy import Links
@@ -44,15 +45,6 @@ BIND_ATTEMPTS: Final = 5
 LOG_LINES: Final = 15
 ZOOKEEPER: Final = "zookeeper"
 """Its name among the links; that of a broker is its id."""
-
-TEST_SETTINGS: Final[Mapping[str, str]] = {
-    "kafkalite.profile": "test",
-    "zookeeper.session.timeout.ms": "2000",
-    "zookeeper.connection.timeout.ms": "18000",
-    "replica.lag.time.max.ms": "2000",
-}
-"""How soon a dead or slow broker is missed; Kafka's own 18 s and 30 s are for real networks. For a
-connection it has as long as in Kafka, where its default is the session's."""
 
 
 class Cluster(SecuredCluster):
@@ -593,17 +585,6 @@ class Cluster(SecuredCluster):
         if self.links is None:
             raise RuntimeError("this cluster was made without links, or with namespaces")
         return self.links
-
-
-def replication_settings(brokers: int) -> dict[str, str]:
-    """Return settings by which everything is replicated, on up to three of the brokers."""
-    factor = str(min(3, brokers))
-    return {
-        "default.replication.factor": factor,
-        "offsets.topic.replication.factor": factor,
-        "transaction.state.log.replication.factor": factor,
-        "transaction.state.log.min.isr": str(min(2, brokers)),
-    }
 
 
 def _texts(settings: Mapping[str, Any] | None) -> dict[str, str]:

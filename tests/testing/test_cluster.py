@@ -7,7 +7,7 @@ import pytest
 from kafkalite.client.producer import Producer
 from kafkalite.testing import Cluster
 from kafkalite.testing import cluster as module
-from kafkalite.testing.cluster import replication_settings
+from kafkalite.testing.cluster_settings import replication_settings
 from kafkalite.testing.processes import unused_port
 from kafkalite.testing.zookeeper import ZooKeeper
 from kafkalite.wire.errors import ErrorCode, KafkaError
