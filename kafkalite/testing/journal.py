@@ -1,4 +1,4 @@
-"""What clients sent to a broker under test, and what they are reading at the moment.
+"""Journal of requests to a broker under test, and of reads under way.
 
 The requests themselves are in the broker's own journal (`observe/requests.py`), from the moment in
 which they are answered; here is what is still to be answered, and who reads what.

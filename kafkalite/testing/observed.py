@@ -1,4 +1,4 @@
-"""What a broker under test tells of its clients, and of itself when a test fails."""
+"""Looks at the clients of a broker under test, and at itself when a test fails."""
 
 import logging
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a failed test is told about Kafka: requests, state, and in words what may be wrong.
+"""Report of a failed test: requests to Kafka, its state, and sentences about likely mistakes.
 
 Made of facts that `report_facts` takes; asks nobody.
 """
