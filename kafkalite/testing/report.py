@@ -59,7 +59,7 @@ class GroupFacts:
 
 @dataclass(slots=True, kw_only=True)
 class Facts:
-    """What a report is made of; `now_s` is on the scale of the lines."""
+    """Facts that a report is made of; `now_s` is on the scale of the lines."""
 
     now_s: float
     lines: Sequence[Line] = ()
