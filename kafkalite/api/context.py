@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kafkalite.meta.image import BrokerImage
     from kafkalite.meta.runner import MetadataRunner
     from kafkalite.quota.clients import ClientQuotas
+    from kafkalite.registry.rest import RegistryApi
     from kafkalite.share.on_demand import ShareOnDemand
     from kafkalite.share.service import ShareService
     from kafkalite.txn.coordinator import TransactionCoordinator
@@ -53,6 +54,8 @@ class Services:
     deleted_topics: "DeletedTopics"
     fetch_max_bytes: int
     """Most bytes of records in one Fetch answer (`fetch.max.bytes`)."""
+    registry: "RegistryApi | None" = None
+    """The schema registry; None where there is none."""
     authorizer: "Authorizer | None" = None
     """Who says what clients may do; None where everybody may do everything."""
     quotas: "ClientQuotas | None" = None

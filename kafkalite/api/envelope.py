@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kafkalite.api import HANDLERS as SERVED
 from kafkalite.api.context import RequestContext
@@ -21,6 +21,12 @@ from kafkalite.wire.header import RequestHeader, decode_request_header, encode_r
 from kafkalite.wire.messages.envelope import ENVELOPE, EnvelopeRequest, EnvelopeResponse
 from kafkalite.wire.schema import Structure
 from kafkalite.wire.stored.principal import DEFAULT_PRINCIPAL_DATA, DefaultPrincipalData
+
+if TYPE_CHECKING:
+    from kafkalite.registry.rest import RegistryApi
+
+REGISTRY_MARK = b"\xff\xff"
+"""First bytes of what brokers hand on to each other's schema registries: no API has the key -1."""
 
 UNKNOWN_ADDRESS = "0.0.0.0"
 """Of a client that came in by something that has no IP addresses, as simulations do."""
@@ -71,9 +77,15 @@ def _handle(
     """Have the handler of the request that is inside answer it.
 
     Raises:
-        KafkaError: NOT_CONTROLLER; INVALID_REQUEST or UNSUPPORTED_VERSION for what no broker of
+        KafkaError: NOT_CONTROLLER, or NOT_COORDINATOR for the schema registry;
+            INVALID_REQUEST or UNSUPPORTED_VERSION for what no broker of
             this version hands on; PRINCIPAL_DESERIALIZATION_FAILURE.
     """
+    if request.request_data[:2] == REGISTRY_MARK:
+        registry = context.services.registry
+        if registry is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "this broker has no schema registry")
+        return Pending(partial(_ask_registry, registry, memoryview(request.request_data)))
     if not context.services.metadata.is_controller:
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
     frame = memoryview(request.request_data)
@@ -112,6 +124,10 @@ def _handle(
     if isinstance(result, Pending):
         return Pending(partial(_wait, handler, header, message, result, inner))
     return _answer(handler, header, result)
+
+
+async def _ask_registry(registry: "RegistryApi", frame: memoryview) -> EnvelopeResponse:
+    return EnvelopeResponse(response_data=await registry.answer_envelope(frame))
 
 
 async def _wait(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from kafkalite.http.routing import Route
     from kafkalite.observe.cluster import Cluster
+    from kafkalite.registry.rest import RegistryApi
     from kafkalite.types import TopicPartition
 
 
@@ -37,8 +38,8 @@ def broker_server(parts: BrokerParts, *, token: str | None) -> HttpServer:
     router = Router()
     for routes in broker_routes(cluster, history):
         router.add(routes)
-    if parts.services.config.bool("kafkalite.schema.registry"):
-        for routes in _registry_routes(cluster):
+    if parts.services.registry is not None:
+        for routes in _registry_routes(cluster, parts.services.registry):
             router.add(routes)
     hosts = parts.services.config.list("kafkalite.http.allowed.hosts")
     server = HttpServer(router, AccessRules.of(hosts, token))
@@ -85,17 +86,13 @@ def optional_routes(parts: BrokerParts) -> "Iterator[list[Route]]":
         yield ControlApi(parts.control, parts.services.metadata).routes()
 
 
-def _registry_routes(cluster: InsideCluster) -> "Iterator[list[Route]]":
+def _registry_routes(cluster: InsideCluster, registry: "RegistryApi") -> "Iterator[list[Route]]":
     """Yield the schema registry's routes, and let records be shown by its schemas."""
     # Only who wants a registry pays for the import.
     from kafkalite.registry.lookup import SchemaLookup
-    from kafkalite.registry.rest import RegistryApi
-    from kafkalite.registry.service import Registry
 
-    services = cluster.parts.services
-    registry = Registry(services)
-    cluster.schemas = SchemaLookup(registry.schema)
-    yield RegistryApi(registry.ask, lambda: services.metadata.image.cluster_id or "").routes()
+    cluster.schemas = SchemaLookup(registry.registry.schema)
+    yield registry.routes()
 
 
 def cluster_routes(

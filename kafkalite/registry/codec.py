@@ -82,6 +82,8 @@ def _value_bytes(key: RegistryKey, value: RegistryValue) -> bytes | None:
             return _dump({"compatibilityLevel": value.value})
         case Mode():
             return _dump({"mode": value.value})
+        case int() if isinstance(key, NoopKey):
+            return _dump({"lastId": value})
         case int():
             assert isinstance(key, DeleteSubjectKey)
             return _dump({"subject": key.subject, "version": value})
@@ -122,6 +124,8 @@ def _read_value(key: RegistryKey, said: Mapping[str, Any] | None) -> RegistryVal
             return Mode(said["mode"])
         case DeleteSubjectKey():
             return int(said["version"])
+        case NoopKey():
+            return int(said["lastId"])
         case _:
             return None
 

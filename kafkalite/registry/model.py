@@ -134,7 +134,10 @@ class ClearSubjectKey:
 
 @dataclass(slots=True, frozen=True)
 class NoopKey:
-    """Key of a record without meaning; other registries write it to find the end of the topic."""
+    """Key of a record that others write, without a value, to find the end of the topic.
+
+    Here its value keeps the highest id when the last version that has it is deleted for good.
+    """
 
 
 RegistryKey = SchemaKey | ConfigKey | ModeKey | DeleteSubjectKey | ClearSubjectKey | NoopKey
@@ -150,7 +153,7 @@ class SchemaValue:
 
 
 RegistryValue = SchemaValue | Compatibility | Mode | int | None
-"""By the kind of key; the int is the last version that DeleteSubjectKey deletes."""
+"""By the kind of key; an int is the last version that DeleteSubjectKey deletes, or NoopKey's id."""
 
 
 @dataclass(slots=True)
@@ -186,7 +189,8 @@ class RegistryState:
             case ClearSubjectKey():
                 self.subjects.pop(key.subject, None)
             case NoopKey():
-                pass
+                if isinstance(value, int):
+                    self.last_id = max(self.last_id, value)
 
     def _replay_version(self, key: SchemaKey, value: RegistryValue) -> None:
         versions = self.subjects.setdefault(key.subject, {})

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from kafkalite.http.routing import HttpError, HttpRequest, HttpResponse, Route
+from kafkalite.http.routing import HttpError, HttpRequest, HttpResponse, Route, Router
 from kafkalite.registry.errors import RegistryError, RegistryErrorCode
 from kafkalite.registry.model import (
     GLOBAL,
@@ -18,6 +18,7 @@ from kafkalite.registry.model import (
     schema_json,
     type_and_references,
 )
+from kafkalite.registry.service import HandedOn, Registry
 from kafkalite.registry.shard import (
     CheckCompatibility,
     DeleteSubject,
@@ -30,6 +31,7 @@ from kafkalite.registry.shard import (
     read_schema,
     schema_of,
 )
+from kafkalite.wire.errors import ErrorCode, KafkaError
 
 PREFIX: Final = "/schema-registry"
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
@@ -39,9 +41,6 @@ CONTENT_TYPES: Final = frozenset(
 BODY_MAX_BYTES: Final = 2 * 1024 * 1024
 SUBJECTS_LIMIT_MAX: Final = 10_000
 
-Ask = Callable[[object], Awaitable[Any]]
-"""Has the registry's shard decide about an event; raises RegistryError."""
-
 Endpoint = Callable[[HttpRequest], Awaitable[Any]]
 Setting = TypeVar("Setting", Compatibility, Mode)
 
@@ -49,14 +48,37 @@ Setting = TypeVar("Setting", Compatibility, Mode)
 class RegistryApi:
     """Answers one broker's registry requests.
 
-    Args:
-        ask: asks the shard.
-        cluster_id: told to who probes.
+    Requests that only the leader of `_schemas-0` can answer are handed on to it.
     """
 
-    def __init__(self, ask: Ask, cluster_id: Callable[[], str]) -> None:
-        self._ask = ask
-        self._cluster_id = cluster_id
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self._router: Router | None = None
+
+    async def answer_envelope(self, frame: memoryview) -> bytes:
+        """Return the answer to what another broker handed on: status and body as JSON.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR, this broker does not lead; INVALID_REQUEST.
+        """
+        handed_on = HandedOn.decode(frame)
+        if self._router is None:
+            self._router = Router(self.routes())
+        try:
+            route, parameters = self._router.find(handed_on.method, handed_on.path)
+        except HttpError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from None
+        request = HttpRequest(
+            method=handed_on.method,
+            path=handed_on.path,
+            query=handed_on.query,
+            body=handed_on.body,
+            parameters=parameters,
+        )
+        answer = await self._answer(self._endpoints[route.method, route.path], request)
+        assert isinstance(answer.body, bytes)
+        return json.dumps([answer.status, answer.body.decode("latin-1")]).encode()
 
     def routes(self) -> list[Route]:
         """Return what is answered."""
@@ -103,15 +125,22 @@ class RegistryApi:
     def _route(self, method: str, path: str, endpoint: Endpoint) -> Route:
         async def answer(request: HttpRequest) -> HttpResponse:
             try:
-                return _json(await endpoint(request))
+                return await self._answer(endpoint, request)
+            except KafkaError:
+                pass  # another broker leads
+            handed_on = HandedOn(request.method, request.path, {**request.query}, request.body)
+            try:
+                answered = await self.registry.hand_on(handed_on)
+                if answered is None:
+                    return await self._answer(endpoint, request)
             except RegistryError as error:
-                said = {"error_code": int(error.code), "message": error.message}
-                return _json(said, status=error.code.http_status)
-            except HttpError as error:
-                return _json(
-                    {"error_code": error.status, "message": error.message}, status=error.status
-                )
+                return _refusal(error)
+            except KafkaError as error:
+                return _refusal(RegistryError(RegistryErrorCode.FORWARDING, str(error)))
+            status, body = answered
+            return HttpResponse(status=status, body=body, content_type=CONTENT_TYPE)
 
+        self._endpoints[method, PREFIX + path] = endpoint
         return Route(
             method=method,
             path=PREFIX + path,
@@ -119,6 +148,24 @@ class RegistryApi:
             body_max_bytes=BODY_MAX_BYTES,
             content_types=CONTENT_TYPES,
         )
+
+    async def _answer(self, endpoint: Endpoint, request: HttpRequest) -> HttpResponse:
+        """Return this broker's own answer.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR, another broker has to be asked.
+        """
+        try:
+            return _json(await endpoint(request))
+        except RegistryError as error:
+            return _refusal(error)
+        except HttpError as error:
+            return _json(
+                {"error_code": error.status, "message": error.message}, status=error.status
+            )
+
+    async def _ask(self, event: object) -> Any:
+        return await self.registry.ask(event)
 
     async def _look(self, look: Callable[[RegistryState], Any]) -> Any:
         return await self._ask(Look(look))
@@ -132,7 +179,7 @@ class RegistryApi:
     async def _metadata_id(self, request: HttpRequest) -> Any:
         del request
         scope = {"path": [], "clusters": {
-            "kafka-cluster": self._cluster_id(), "schema-registry-cluster": "kafkalite"
+            "kafka-cluster": self.registry.cluster_id, "schema-registry-cluster": "kafkalite"
         }}  # fmt: skip
         return await self._look(lambda _: {"scope": scope, "id": ""})
 
@@ -370,6 +417,11 @@ def _json(said: Any, *, status: int = 200) -> HttpResponse:
     else:
         body = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
     return HttpResponse(status=status, body=body, content_type=CONTENT_TYPE)
+
+
+def _refusal(error: RegistryError) -> HttpResponse:
+    said = {"error_code": int(error.code), "message": error.message}
+    return _json(said, status=error.code.http_status)
 
 
 def _subject(request: HttpRequest) -> str:

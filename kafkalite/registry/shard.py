@@ -25,6 +25,7 @@ from kafkalite.registry.model import (
     DeleteSubjectKey,
     Mode,
     ModeKey,
+    NoopKey,
     RegistryState,
     Schema,
     SchemaKey,
@@ -256,7 +257,10 @@ class RegistryShard:
                 f"Subject '{event.subject}' Version {found.version} was soft deleted. Set "
                 "permanent=true to delete permanently",
             )
-        return Result([self._deletion(found, event.permanent)], ((ticket, found.version),))
+        records = [self._deletion(found, event.permanent)]
+        if event.permanent:
+            records += self._kept_id([found])
+        return Result(records, ((ticket, found.version),))
 
     def _delete_subject(self, event: DeleteSubject, ticket: Ticket) -> Result:
         state, subject = self.state, event.subject
@@ -278,6 +282,7 @@ class RegistryShard:
         if event.permanent:
             records = [self._deletion(each, is_permanent=True) for each in versions]
             records.append(StoredRecord(ClearSubjectKey(subject), None))
+            records += self._kept_id(versions)
             for key, there in (
                 (ConfigKey(subject), state.compatibilities),
                 (ModeKey(subject), state.modes),
@@ -289,6 +294,13 @@ class RegistryShard:
             records = [StoredRecord(DeleteSubjectKey(subject), alive[-1].version)]
             told = alive
         return Result(records, ((ticket, [each.version for each in told]),))
+
+    def _kept_id(self, deleted: Iterable[Version]) -> list[StoredRecord]:
+        """Return what keeps the highest id from being given again, if nothing else does."""
+        last_id = self.state.last_id
+        if all(each.schema_id != last_id for each in deleted):
+            return []
+        return [StoredRecord(NoopKey(), last_id)]
 
     def _deletion(self, version: Version, is_permanent: bool) -> StoredRecord:
         if is_permanent:

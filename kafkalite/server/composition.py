@@ -199,7 +199,7 @@ def services(
     )
     patterns.attach(groups, group_metadata)
     performers = _performers(share, patterns)
-    return Services(
+    made = Services(
         config=config,
         clock=clock,
         logs=logs,
@@ -221,6 +221,17 @@ def services(
         share_sessions=share_sessions,
         fetch_max_bytes=config.int("fetch.max.bytes"),
     )
+    _add_registry(made, peers)
+    return made
+
+
+def _add_registry(made: Services, peers: "PeerClients | None") -> None:
+    if made.config.bool("kafkalite.schema.registry"):
+        # Only who wants a registry pays for the import.
+        from kafkalite.registry.rest import RegistryApi
+        from kafkalite.registry.service import Registry
+
+        made.registry = RegistryApi(Registry(made, peers))
 
 
 def _performers(share: ShareOnDemand, patterns: PatternResolver) -> dict[type, Callable[..., None]]:

@@ -21,6 +21,7 @@ from kafkalite.client.errors import ClientError
 from kafkalite.client.leadership import elect_leader, reassign
 from kafkalite.testing.broker_process import START_TIMEOUT_S, BrokerProcess
 from kafkalite.testing.cluster_control import cluster_control
+from kafkalite.testing.cluster_http import REGISTRY_SETTINGS, ClusterHttp
 from kafkalite.testing.cluster_settings import TEST_SETTINGS, replication_settings
 from kafkalite.testing.namespaces import Namespaces
 from kafkalite.testing.processes import ProcessError, unused_port, wait_until_true
@@ -47,7 +48,7 @@ ZOOKEEPER: Final = "zookeeper"
 """Its name among the links; that of a broker is its id."""
 
 
-class Cluster(SecuredCluster):
+class Cluster(SecuredCluster, ClusterHttp):
     """Brokers 1 to n with a ZooKeeper of their own; all methods may be called from any thread.
 
     Args:
@@ -68,6 +69,7 @@ class Cluster(SecuredCluster):
         tls: encrypt everything: clients, brokers among themselves, ZooKeeper.
         users: passwords by name, for clients; brokers then log in at each other and at ZooKeeper.
         acls: rules, as `kafkalite.security.shorthand.allow` and `deny` make them.
+        schema_registry: also serve one at each broker, at `schema_registry_urls`; with `control`.
 
     Attributes:
         faults: rules that make all brokers fail requests, or with ids of brokers these.
@@ -91,6 +93,7 @@ class Cluster(SecuredCluster):
         tls: bool = False,
         users: Mapping[str, str] | None = None,
         acls: "Iterable[Rule | Iterable[Rule]] | None" = None,
+        schema_registry: bool = False,
     ) -> None:
         if brokers < 1:
             raise ValueError("a cluster has at least one broker")
@@ -120,6 +123,7 @@ class Cluster(SecuredCluster):
         if self.security is not None:
             settings |= self.security.cluster_settings(self.zookeeper)
         settings |= _texts(config)
+        settings |= REGISTRY_SETTINGS if schema_registry else {}
         self._chooses_ports = ports is None
         chosen = ports or {number: (unused_port(), unused_port()) for number in numbers}
         self.brokers: dict[int, BrokerProcess] = {

@@ -68,6 +68,7 @@ AVRO = Schema(SchemaType.AVRO, '"string"')
             None,
         ),
         (NoopKey(), None, '{"keytype":"NOOP","magic":0}', None),
+        (NoopKey(), 9, '{"keytype":"NOOP","magic":0}', '{"lastId":9}'),
     ],
 )
 def test_records_are_written_and_read(key, value, key_text, value_text):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkalite.registry.codec import RegistryCodec
 from kafkalite.registry.errors import RegistryError, RegistryErrorCode
 from kafkalite.registry.model import Compatibility, Mode, Schema, SchemaType
 from kafkalite.registry.shard import (
@@ -241,3 +242,22 @@ def test_a_body_without_a_schema_is_refused(said):
     with pytest.raises(RegistryError) as refusal:
         read_schema(said)
     assert refusal.value.code is Code.INVALID_SCHEMA
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_id_is_never_given_twice_even_if_nothing_is_left_of_its_schema(registry, whole):
+    registry.register("kept", record("a"))
+    assert registry.register("gone", record("b")) == (2, 1)
+    for permanent in (False, True):
+        if whole:
+            registry.ask(DeleteSubject(subject="gone", permanent=permanent))
+        else:
+            registry.ask(DeleteVersion(subject="gone", version="1", permanent=permanent))
+    # What a compacted log has: the last record of each key, but for those that are deleted.
+    newest = {key: value for key, value in registry.log if value is not None}
+    dead = {key for key, value in registry.log if value is None}
+    after = Registry()
+    after.log = [(key, value) for key, value in newest.items() if key not in dead]
+    for key, value in after.log:
+        after.shard.replay(RegistryCodec().decode(key, value))
+    assert after.register("new", record("c")) == (3, 1)

@@ -1,0 +1,33 @@
+"""The HTTP ports of a cluster's brokers, and what is served there."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafkalite.testing.broker_process import BrokerProcess
+
+REGISTRY_SETTINGS: Final[Mapping[str, str]] = {"kafkalite.schema.registry": "true"}
+
+
+class ClusterHttp:
+    """The part of `kafkalite.testing.Cluster` that is about HTTP."""
+
+    if TYPE_CHECKING:  # what the rest of a cluster has
+        brokers: dict[int, BrokerProcess]
+
+    @property
+    def schema_registry_urls(self) -> dict[int, str]:
+        """URL of each broker's schema registry; made with `schema_registry=True`."""
+        urls = {
+            number: f"{broker.http_url}/schema-registry"
+            for number, broker in self.brokers.items()
+            if broker.http_url is not None and REGISTRY_SETTINGS.items() <= broker.settings.items()
+        }
+        if not urls:
+            raise RuntimeError("no schema registry: make the cluster with schema_registry=True")
+        return urls
+
+    @property
+    def schema_registry_url(self) -> str:
+        """All of `schema_registry_urls` with commas, as clients take them."""
+        return ",".join(self.schema_registry_urls.values())
