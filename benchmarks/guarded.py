@@ -5,6 +5,7 @@ A whole broker runs beside them, so that they are what a client sets off and not
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,8 @@ from kafkalite.clock import Clock
 from kafkalite.config import load_config
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.connection import Connection
-from kafkalite.observe.requests import Requests
+from kafkalite.network.dispatch import Dispatcher
+from kafkalite.observe.requests import NOTES_MAX, Requests
 from kafkalite.server.broker import Broker
 from kafkalite.wire.framing import Framer
 from kafkalite.wire.header import decode_response_header
@@ -96,7 +98,7 @@ class SinkTransport:
 class Client:
     """A connection of the broker without a socket."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, dispatcher: Dispatcher | None = None) -> None:
         services = replace(broker.services, clock=StoppedClock(broker.services.clock))
         context = RequestContext(
             services=services,
@@ -108,7 +110,7 @@ class Client:
         )
         self._connection = Connection(
             SinkTransport(),  # type: ignore[arg-type]
-            broker.dispatcher,
+            dispatcher or broker.dispatcher,
             context,
             framer=Framer(1 << 20),
             budget=MemoryBudget(-1),
@@ -257,17 +259,11 @@ async def _prepare(broker: Broker) -> bytes:
     return _frame(HEARTBEAT, heartbeat)
 
 
-def _counted(broker: Broker, client: "Client") -> Callable[[], object]:
-    """Return a Produce with metrics and the journal on, as a broker with an HTTP port has them."""
-    requests = Requests(max_bytes=4 * 1024 * 1024, slow_ms=1_000)
-    frame = _frame(PRODUCE, _produce(1, _batch(1)))
-
-    def serve() -> None:
-        broker.dispatcher.on_answered = requests.on_answered
-        client.serve(frame)
-        broker.dispatcher.on_answered = None
-
-    return serve
+def _counted(broker: Broker, requests: Requests) -> Client:
+    """Return a client of the broker with metrics and the journal on, as one with an HTTP port."""
+    counting = copy(broker.dispatcher)
+    counting.on_answered = requests.on_answered
+    return Client(broker, counting)
 
 
 @asynccontextmanager
@@ -288,11 +284,16 @@ async def scenarios(folder: str) -> AsyncIterator[Paths]:
         heartbeat = await _prepare(broker)
         client = Client(broker)
         client.serve(_frame(PRODUCE, _produce(PARTITIONS, _batch(1), topic="quiet")))
+        one = _frame(PRODUCE, _produce(1, _batch(1)))
+        counting = _counted(broker, Requests(max_bytes=4 * 1024 * 1024, slow_ms=1_000))
         yield {
             **_codec_paths(),
             **_response_paths(client),
             **_served_paths(client),
             "serve Heartbeat of a group": lambda: client.serve(heartbeat),
-            "serve Produce, counted and kept": _counted(broker, client),
+            f"serve Produce {NOTES_MAX} times": lambda: client.serve(one * NOTES_MAX),
+            f"serve Produce {NOTES_MAX} times, counted and kept": lambda: counting.serve(
+                one * NOTES_MAX
+            ),
         }
         nursery.cancel_scope.cancel()

@@ -1,7 +1,7 @@
 """Handlers: each is a synchronous function of a request, plus an optional wait."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
@@ -173,3 +173,9 @@ class Handler:
     inter_broker_only: bool = False
     parts: Callable[[Any], Iterable[Any]] = _whole
     join: Callable[[list[Any]], Any] = _only
+    is_special: bool = field(init=False)
+    """Who asks, and who answers, is looked at before it is called."""
+
+    def __post_init__(self) -> None:
+        """See at once whether it is special: each request wants to know."""
+        object.__setattr__(self, "is_special", self.forward_to_controller or self.inter_broker_only)

@@ -343,7 +343,7 @@ def _append(
             )
         if records[CODEC_POSITION] & TRANSACTIONAL:
             _check_transactional(partition, request, refused, context)
-        if context.services.sequence_hold:
+        if context.services.sequence_hold.first_refused:
             _check_order(topic, data, partition, context)
         config = partition.log.config
         batch: memoryview | CheckedBatch = records

@@ -77,15 +77,15 @@ class SequenceHold:
     """How long after its last refusal a batch is waited for: as long as librdkafka holds one."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[Place, int], _Refused] = {}
+        self.first_refused: dict[tuple[Place, int], _Refused] = {}
 
     def __len__(self) -> int:
-        return len(self._first)
+        return len(self.first_refused)
 
     def note(self, place: Place, batch: BatchSequence, now_ms: int) -> None:
         """Take note of a batch that will come again."""
         key = place, batch.producer_id
-        known = self._first.pop(key, None)
+        known = self.first_refused.pop(key, None)
         sequence = batch.sequence
         if (
             known is not None
@@ -93,11 +93,11 @@ class SequenceHold:
             and now_ms - known.noted_ms <= self.KEPT_MS
             and is_before(known.sequence, sequence)
         ):
-            self._first[key] = known
+            self.first_refused[key] = known
             return
-        self._first[key] = _Refused(batch.epoch, sequence, now_ms, self.PATIENCE)
-        if len(self._first) > self.MAX:
-            del self._first[next(iter(self._first))]
+        self.first_refused[key] = _Refused(batch.epoch, sequence, now_ms, self.PATIENCE)
+        if len(self.first_refused) > self.MAX:
+            del self.first_refused[next(iter(self.first_refused))]
 
     def check(
         self, place: Place, batch: BatchSequence, state: ProducerState | None, now_ms: int
@@ -114,7 +114,7 @@ class SequenceHold:
             KafkaError: NOT_ENOUGH_REPLICAS.
         """
         key = place, batch.producer_id
-        refused = self._first.get(key)
+        refused = self.first_refused.get(key)
         if refused is None:
             return
         if (
@@ -124,11 +124,11 @@ class SequenceHold:
             or now_ms - refused.noted_ms > self.KEPT_MS
             or _has(state, refused)
         ):
-            del self._first[key]
+            del self.first_refused[key]
             return
         if is_before(batch.sequence, refused.sequence):
             return
-        self._first[key] = refused._replace(patience=refused.patience - 1)
+        self.first_refused[key] = refused._replace(patience=refused.patience - 1)
         name, index = place
         raise KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -138,7 +138,7 @@ class SequenceHold:
 
     def forget(self, place: Place, producer_id: int) -> None:
         """Expect nothing any more: the producer's transaction has ended on the partition."""
-        self._first.pop((place, producer_id), None)
+        self.first_refused.pop((place, producer_id), None)
 
 
 def sequence_of(batch: object) -> BatchSequence | None:

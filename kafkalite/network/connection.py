@@ -300,8 +300,8 @@ class Connection:
                 until_s = trio.current_time() + throttle_ms / 1_000
                 self._muted_until_s = max(self._muted_until_s, until_s)
         size = sum(map(len, chunks))
-        if self._dispatcher.on_answered is not None:
-            self._dispatcher.on_answered(exchange, chunks, size, self._context)
+        if dispatcher.on_answered is not None:
+            dispatcher.on_answered(exchange, chunks, size, self._context)
         self._output += chunks
         self._output_bytes += size
 

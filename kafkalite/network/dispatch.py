@@ -2,11 +2,11 @@
 
 import logging
 import struct
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import (
@@ -39,19 +39,40 @@ def _nothing_else(key: int) -> None:
 
 @dataclass(slots=True)
 class InFlightRequest:
-    """One request on its way to its answer."""
+    """One request on its way to its answer.
+
+    What is only for those who watch is set where somebody does (`Dispatcher.is_watched`).
+    """
 
     handler: Handler
     header: RequestHeader
     request: Any
     result: Any
     """Response message, `RelayedAnswer`, `Pending`, or `NO_RESPONSE`."""
-    size_bytes: int = 0
-    began_s: float = 0.0
-    """`perf_counter` when it was about to be decoded, if somebody wants to know."""
-    handled_s: float = 0.0
-    frame: memoryview | None = None
+    size_bytes: int = field(init=False)
+    began_s: float = field(init=False)
+    """`perf_counter` when it was about to be decoded; 0 if nobody wants to know."""
+    handled_s: float = field(init=False)
+    """The same when it began to wait, 0 if it did not."""
+    frame: memoryview | None = field(init=False)
     """The request's bytes, if somebody wants to see them."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Return what was not set."""
+            try:
+                return UNSET[name]
+            except KeyError:
+                raise AttributeError(name) from None
+
+
+UNSET: Final[Mapping[str, object]] = {
+    "size_bytes": 0,
+    "began_s": 0.0,
+    "handled_s": 0.0,
+    "frame": None,
+}
 
 
 class Farewell(CloseConnection):
@@ -86,6 +107,13 @@ Authorize = Callable[[Handler, Any, RequestContext], Any]
 """Has a request answered as far as its client may ask for it (`api/authorization.py`)."""
 
 
+WATCHERS: Final = ("observer", "on_answered", "throttle")
+"""Attributes of a dispatcher for those who want to know of requests."""
+
+GUARDS: Final = ("interceptor", "_authorize")
+"""Attributes of a dispatcher that are called in the place of a handler."""
+
+
 class Dispatcher:
     """The table of what this broker answers, and the way there and back.
 
@@ -95,6 +123,8 @@ class Dispatcher:
         interceptor: called in the place of each handler, while there are fault rules.
         on_answered: for metrics and the journal; it may not raise either.
         keeps_frames: requests keep their bytes until `on_answered`.
+        is_watched: somebody wants to know of requests.
+        is_guarded: something is called in the place of handlers.
         throttle: what answers are counted by; None while there are no quotas of clients.
     """
 
@@ -112,6 +142,7 @@ class Dispatcher:
         instead of handlers where there is an authorizer. `find` is asked once for each API that is
         not among `handlers`, when there is a request of it.
         """
+        self.is_watched = self.is_guarded = False
         self._authorize = authorize
         self.observer: Observer | None = None
         self.complaints = Complaints(logger)
@@ -126,6 +157,14 @@ class Dispatcher:
             assert handler.api.key not in self._handlers
             self._handlers[handler.api.key] = handler
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Keep `is_watched` true of the rest."""
+        super().__setattr__(name, value)
+        if name in WATCHERS or name in GUARDS:
+            own = vars(self)
+            self.is_watched = any(own.get(each) is not None for each in WATCHERS)
+            self.is_guarded = any(own.get(each) is not None for each in GUARDS)
+
     def handle(self, frame: memoryview, context: RequestContext) -> InFlightRequest:
         """Decode a request and hand it to its handler.
 
@@ -134,7 +173,7 @@ class Dispatcher:
                 closed (rule 4). The message names API and version.
             CloseConnection: the handler wants it so.
         """
-        began_s = 0.0 if self.on_answered is None and self.throttle is None else perf_counter()
+        began_s = perf_counter() if self.is_watched else 0.0
         if context.login is not None:
             answered: InFlightRequest = context.login.handle(frame, context, self)
             answered.size_bytes, answered.began_s = len(frame), began_s
@@ -142,11 +181,9 @@ class Dispatcher:
         header, position = decode_request_header(frame)
         context.api_version = header.api_version
         context.client_id = header.client_id
-        handler = self._handlers.get(header.api_key) or self.find(header.api_key)
+        handler = self._handlers.get(header.api_key)
         if handler is None:
-            raise MalformedMessage(
-                f"{ApiKey(header.api_key).name} v{header.api_version} is not served here"
-            )
+            handler = self._served(header)
         api = handler.api
         lowest, highest = api.versions
         if not lowest <= header.api_version <= highest:
@@ -158,27 +195,27 @@ class Dispatcher:
             # KIP-511: answered in version 0, whose body needs no decoding (rule 5).
             return self._too_new(handler, header, context)
         if len(frame) >= LARGE_MIN_BYTES and api.key is not ApiKey.PRODUCE:
-            return self._handle_large(
-                InFlightRequest(handler, header, None, None), frame, position, context
-            )
+            large = InFlightRequest(handler, header, None, None)
+            large.size_bytes, large.began_s = len(frame), began_s
+            return self._handle_large(large, frame, position, context)
         try:
             request = api.decode_request(header.api_version, frame, position)
         except MalformedMessage as error:
             raise MalformedMessage(f"{api.key.name} v{header.api_version}: {error}") from None
-        exchange = InFlightRequest(handler, header, request, None, len(frame), began_s)
-        if self.keeps_frames:
-            exchange.frame = frame
+        exchange = InFlightRequest(handler, header, request, None)
         try:
-            is_special = handler.forward_to_controller or handler.inter_broker_only
-            if self.interceptor is None and self._authorize is None and not is_special:
-                exchange.result = handler.handle(request, context)
-            else:
+            if began_s:
+                exchange.began_s, exchange.size_bytes = began_s, len(frame)
+                exchange.handled_s, exchange.frame = 0.0, frame if self.keeps_frames else None
+            if self.is_guarded or handler.is_special:
                 exchange.result = self._serve(exchange, frame, context)
+            else:
+                exchange.result = handler.handle(request, context)
         except (CloseConnection, AssertionError):
             raise
         except Exception as error:
             exchange.result = self.refuse(exchange, error, context)
-        if self.observer is not None:
+        if began_s and self.observer is not None:
             self.observer(exchange, len(frame), context)
         return exchange
 
@@ -206,6 +243,14 @@ class Dispatcher:
 
         exchange.result = Pending(partial(serve, exchange, frame, position, handle, refuse))
         return exchange
+
+    def _served(self, header: RequestHeader) -> Handler:
+        handler = self.find(header.api_key)
+        if handler is None:
+            raise MalformedMessage(
+                f"{ApiKey(header.api_key).name} v{header.api_version} is not served here"
+            )
+        return handler
 
     def find(self, key: int) -> Handler | None:
         """Return the handler of an API; None if it is not served."""
@@ -242,14 +287,8 @@ class Dispatcher:
             CloseConnection: the answer does not fit the version that was asked in. A name of bytes
                 that are no UTF-8 is longer when it is echoed, and may be too long for its field.
         """
-        if isinstance(exchange.result, NoResponse):
-            return []
-        if isinstance(exchange.result, EncodedAnswer):
-            return cast("list[Chunk]", exchange.result.chunks)
-        if isinstance(exchange.result, RelayedAnswer):
-            data = exchange.result.data
-            return [len(data).to_bytes(SIZE_PREFIX_BYTES, "big"), data]
-        assert not isinstance(exchange.result, Pending)
+        if isinstance(exchange.result, SPECIAL_ANSWERS):
+            return _chunks_of(exchange.result)
         api, header = exchange.handler.api, exchange.header
         try:
             chunks = cast("list[Chunk]", api.encode_response(header.api_version, exchange.result))
@@ -305,4 +344,19 @@ class Dispatcher:
         error = KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         at_zero = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         result = handler.refuse(None, error, context)
-        return InFlightRequest(handler, at_zero, None, result, began_s=perf_counter())
+        exchange = InFlightRequest(handler, at_zero, None, result)
+        exchange.began_s = perf_counter()
+        return exchange
+
+
+SPECIAL_ANSWERS: Final = (NoResponse, EncodedAnswer, RelayedAnswer, Pending)
+
+
+def _chunks_of(result: "NoResponse | EncodedAnswer | RelayedAnswer | Pending") -> "list[Chunk]":
+    """Return the bytes of what stands for a response."""
+    assert not isinstance(result, Pending)
+    if isinstance(result, NoResponse):
+        return []
+    if isinstance(result, EncodedAnswer):
+        return cast("list[Chunk]", result.chunks)
+    return [len(result.data).to_bytes(SIZE_PREFIX_BYTES, "big"), result.data]

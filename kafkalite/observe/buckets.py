@@ -4,7 +4,10 @@ Four buckets for each power of two, so a quantile is within a quarter of the tru
 with two bits. Pure.
 """
 
+from bisect import bisect
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 BUCKETS: Final = 160
@@ -30,6 +33,9 @@ def upper_bound(bucket: int) -> int:
     return (5 + part) << (length - 3)
 
 
+_bucket_of_seconds = partial(bisect, [upper_bound(each) / 1e6 for each in range(BUCKETS - 1)])
+
+
 class Buckets:
     """A distribution since the start, and of the last minute or so.
 
@@ -50,6 +56,13 @@ class Buckets:
         """Count a duration."""
         self.sum_us += micros
         self.counts[bucket_of(micros)] += 1
+
+    def add_seconds(self, seconds: Sequence[float]) -> None:
+        """Count durations; the same as `add` of each in whole microseconds, and cheaper."""
+        self.sum_us += int(sum(seconds) * 1e6)
+        counts = self.counts
+        for bucket, count in Counter(map(_bucket_of_seconds, seconds)).items():
+            counts[bucket] += count
 
     @property
     def count(self) -> int:

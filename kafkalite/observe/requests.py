@@ -1,17 +1,20 @@
 """Counts each request and its answer, and keeps the latest: the broker's journal (decision 0131).
 
-Told by the dispatcher once for each answer. What it does there is a few additions; whatever costs
-more, such as making text of a message, is done for those who look.
+Told by the dispatcher of each answer, which it takes note of. Notes are counted many at a time, and
+whatever costs more, such as making text of a message, is done for those who look (decision 0135).
 """
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import compress
+from math import inf
+from operator import attrgetter, itemgetter, sub
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkalite.log.region import FileRegion
-from kafkalite.observe.buckets import Buckets, bucket_of
+from kafkalite.observe.buckets import Buckets
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode
 
@@ -50,9 +53,22 @@ SECRET: Final = frozenset(
 )
 """APIs whose messages hold passwords and tokens: only that they were asked is kept."""
 
-SPECIAL: Final = SECRET | {ApiKey.FETCH}
+SPECIAL: Final = frozenset(map(int, SECRET | {ApiKey.FETCH}))
+"""APIs whose messages are not kept as they are."""
 
-FOLLOWER: Final = 1 << 20
+FOLLOWER: Final = 1
+
+NOTES_MAX: Final = 16
+LARGE_BYTES: Final = 64 * 1024
+"""Notes wait until there are so many, or one of a request of so many bytes."""
+
+_EXCHANGE, _SIZE, _END, _FLAG = map(itemgetter, (0, 1, 2, 5))
+_KEY, _VERSION = attrgetter("header.api_key"), attrgetter("header.api_version")
+_REQUEST_BYTES, _BEGAN, _HANDLED = map(attrgetter, ("size_bytes", "began_s", "handled_s"))
+
+Raw = tuple[bytes, bytes]
+Note = tuple["InFlightRequest", int, float, "RequestContext", int, int, Raw | None]
+"""Request, bytes of the answer, `perf_counter` at its end, connection, wall clock, flag, raw."""
 
 
 class SizeOnly:
@@ -73,14 +89,12 @@ class ApiCounts:
     Attributes:
         name: as Kafka's RequestMetrics have it.
         has_code: its answers have an error code of their own.
-        is_special: something is to be looked at besides.
     """
 
     __slots__ = (
         "count",
         "errors",
         "has_code",
-        "is_special",
         "name",
         "request_bytes",
         "response_bytes",
@@ -89,17 +103,23 @@ class ApiCounts:
         "waited",
     )
 
-    def __init__(self, name: str, version: int, *, has_code: bool, is_special: bool) -> None:
+    def __init__(self, name: str, version: int, *, has_code: bool) -> None:
         self.name = name
         self.version = version
         self.has_code = has_code
-        self.is_special = is_special
         self.count = 0
         self.errors: dict[int, int] = {}
         self.request_bytes = 0
         self.response_bytes = 0
         self.total = Buckets()
         self.waited = Buckets()
+
+    def count_errors(self, exchanges: "Iterable[InFlightRequest]") -> None:
+        """Count the codes that answers have, but for NONE; not of what another broker answered."""
+        for each in exchanges:
+            code = getattr(each.result, "error_code", 0)
+            if code:
+                self.errors[code] = self.errors.get(code, 0) + 1
 
 
 class Entry(NamedTuple):
@@ -137,15 +157,16 @@ class Requests:
     """
 
     def __init__(self, *, max_bytes: int, slow_ms: int) -> None:
-        self.apis: dict[int, ApiCounts] = {}
-        """By key * 256 + version; of followers' fetches with FOLLOWER added."""
-        self.slow_us = slow_ms * 1_000 if slow_ms >= 0 else 2**62
+        self._apis: dict[tuple[int, int, int], ApiCounts] = {}
+        """By key, version and flag (FOLLOWER or 0)."""
+        self._slow_s = slow_ms / 1_000 if slow_ms >= 0 else inf
         self.max_bytes = max_bytes
-        self.held_bytes = 0
-        self.count = 0
-        """Requests that were ever put into the journal; the number of the last of them."""
-        self.slow_count = 0
-        self._entries: deque[Entry] = deque()
+        self._held_bytes = 0
+        self._count = 0
+        self._slow_count = 0
+        self._notes: list[Note] = []
+        self._notes_max = NOTES_MAX
+        self._journal: deque[Note] = deque()
         self._listeners: list[Callable[[int, Entry], object]] = []
 
     def on_answered(
@@ -155,74 +176,81 @@ class Requests:
         size: int,
         context: "RequestContext",
     ) -> None:
-        """Count one; the dispatcher's observer. Every line here is paid for by each request."""
-        header = exchange.header
-        total_us = int((perf_counter() - exchange.began_s) * 1e6)
-        place = (header.api_key << 8) + header.api_version
-        counts = self.apis.get(place)
-        if counts is None:
-            counts = self._counts_of(place, exchange)
-        if counts.is_special:
-            counts = self._look_closer(counts, place, exchange)
-        counts.count += 1
-        counts.request_bytes += exchange.size_bytes
-        counts.response_bytes += size
-        total = counts.total
-        total.sum_us += total_us
-        total.counts[bucket_of(total_us)] += 1
-        if exchange.handled_s:
-            counts.waited.add(int((perf_counter() - exchange.handled_s) * 1e6))
-        if counts.has_code and (code := exchange.result.error_code):
-            counts.errors[code] = counts.errors.get(code, 0) + 1
-        if total_us >= self.slow_us:
-            self._on_slow(exchange, context, total_us)
-        if self.max_bytes:
-            raw = None
-            if exchange.frame is not None:
-                raw = (bytes(exchange.frame[:RAW_MAX_BYTES]), raw_bytes(chunks))
-                exchange.frame = None
-            self.count += 1
-            entry = Entry(context.now_ms, exchange, context, size, total_us, raw)
-            self._entries.append(entry)
-            self.held_bytes += ENTRY_BYTES + exchange.size_bytes
-            if self.held_bytes > self.max_bytes:
-                self._drop_oldest()
-            for listener in self._listeners:
-                listener(self.count, entry)
+        """Take note of one; the dispatcher's observer. Each request pays for every line here."""
+        end_s = perf_counter()
+        flag = _strip(exchange) if exchange.header.api_key in SPECIAL else 0
+        raw = _raw(exchange, chunks) if self._listeners else None
+        notes = self._notes
+        notes.append((exchange, size, end_s, context, context.now_ms, flag, raw))
+        if (
+            len(notes) >= self._notes_max
+            or end_s - exchange.began_s > self._slow_s
+            or exchange.size_bytes > LARGE_BYTES
+        ):
+            self.settle()
 
-    def _counts_of(self, place: int, exchange: "InFlightRequest") -> ApiCounts:
+    def settle(self) -> None:
+        """Count what was noted, and put it into the journal.
+
+        Nearly all of it is done by functions of C: a loop over the notes would cost twice as much.
+        """
+        notes, self._notes = self._notes, []
+        exchanges = [*map(_EXCHANGE, notes)]
+        places = [
+            *zip(map(_KEY, exchanges), map(_VERSION, exchanges), map(_FLAG, notes), strict=True)
+        ]
+        sizes = [*map(_REQUEST_BYTES, exchanges)]
+        seconds = [*map(sub, map(_END, notes), map(_BEGAN, exchanges))]
+        for place in dict.fromkeys(places):
+            own = [*map(place.__eq__, places)]
+            mine = [*compress(exchanges, own)]
+            counts = self._apis.get(place)
+            if counts is None:
+                counts = self._counts_of(place, mine[0])
+            counts.count += len(mine)
+            counts.request_bytes += sum(compress(sizes, own))
+            counts.response_bytes += sum(compress(map(_SIZE, notes), own))
+            counts.total.add_seconds([*compress(seconds, own)])
+            handled = [*map(_HANDLED, mine)]
+            if any(handled):
+                ends = compress(map(_END, notes), own)
+                counts.waited.add_seconds(
+                    [e - at for e, at in zip(ends, handled, strict=True) if at]
+                )
+            if counts.has_code:
+                counts.count_errors(mine)
+        if seconds and max(seconds) > self._slow_s:
+            for note, took_s in zip(notes, seconds, strict=True):
+                if took_s > self._slow_s:
+                    self._on_slow(note[0], note[3], int(took_s * 1e6))
+        if self.max_bytes:
+            self._keep(notes, sum(sizes))
+
+    def _keep(self, notes: list[Note], request_bytes: int) -> None:
+        journal = self._journal
+        journal += notes
+        self._count += len(notes)
+        self._held_bytes += request_bytes + ENTRY_BYTES * len(notes)
+        while self._held_bytes > self.max_bytes:
+            self._held_bytes -= ENTRY_BYTES + journal.popleft()[0].size_bytes
+        if self._listeners:
+            first = self._count - len(notes) + 1
+            for number, note in enumerate(notes, first):
+                for listener in self._listeners:
+                    listener(number, _entry(note))
+
+    def _counts_of(self, place: tuple[int, int, int], exchange: "InFlightRequest") -> ApiCounts:
         key = exchange.handler.api.key
         name = NAMES[key]
         if key is ApiKey.FETCH:
-            name = "FetchFollower" if place & FOLLOWER else "FetchConsumer"
-        counts = self.apis[place] = ApiCounts(
+            name = "FetchFollower" if place[2] == FOLLOWER else "FetchConsumer"
+        counts = self._apis[place] = ApiCounts(
             name,
-            exchange.header.api_version,
+            place[1],
             has_code="error_code" in exchange.handler.api.response.record.__slots__
             and key not in UNANSWERED | SECRET,
-            is_special=key in SPECIAL,
         )
         return counts
-
-    def _look_closer(self, counts: ApiCounts, place: int, exchange: "InFlightRequest") -> ApiCounts:
-        request, key = exchange.request, exchange.handler.api.key
-        if key in SECRET:
-            exchange.request = exchange.result = exchange.frame = None
-        if request is None or key in SECRET:
-            return counts
-        for topic in exchange.result.responses:
-            for data in topic.partitions:
-                if data.records:  # a piece of a file, which it would keep open
-                    data.records = SizeOnly(len(data.records))
-        if request.replica_id < 0 and request.replica_state.replica_id < 0:
-            return counts
-        found = self.apis.get(place | FOLLOWER)
-        return self._counts_of(place | FOLLOWER, exchange) if found is None else found
-
-    def _drop_oldest(self) -> None:
-        while self._entries and self.held_bytes > self.max_bytes:
-            gone = self._entries.popleft()
-            self.held_bytes -= ENTRY_BYTES + gone.exchange.size_bytes
 
     def _on_slow(
         self, exchange: "InFlightRequest", context: "RequestContext", total_us: int
@@ -230,9 +258,9 @@ class Requests:
         key = exchange.handler.api.key
         if exchange.handled_s and key in WAITING:
             total_us = int((exchange.handled_s - exchange.began_s) * 1e6)
-            if total_us < self.slow_us:
+            if total_us < self._slow_s * 1e6:
                 return
-        self.slow_count += 1
+        self._slow_count += 1
         logger.info(
             "slow request: %s v%d of client %r at %s:%d took %.1f ms",
             key.name,
@@ -250,25 +278,88 @@ class Requests:
 
     # --- Looking ---------------------------------------------------------------------------------
 
+    @property
+    def apis(self) -> "Mapping[tuple[int, int, int], ApiCounts]":
+        """What was counted, by API."""
+        self.settle()
+        return self._apis
+
+    @property
+    def count(self) -> int:
+        """Requests that were ever put into the journal; the number of the last of them."""
+        self.settle()
+        return self._count
+
+    @property
+    def held_bytes(self) -> int:
+        """About what the journal holds."""
+        self.settle()
+        return self._held_bytes
+
+    @property
+    def slow_count(self) -> int:
+        """Requests that were slow."""
+        self.settle()
+        return self._slow_count
+
     def latest(self) -> Iterator[tuple[int, Entry]]:
         """Yield what is kept with its number, the newest first; not to be held over a wait."""
-        return zip(range(self.count, 0, -1), reversed(self._entries), strict=False)
+        self.settle()
+        entries = map(_entry, reversed(self._journal))
+        return zip(range(self._count, 0, -1), entries, strict=False)
 
     def get(self, number: int) -> Entry | None:
         """Return one entry, None if it is not kept any more."""
-        index = number - (self.count - len(self._entries) + 1)
-        return self._entries[index] if 0 <= index < len(self._entries) else None
+        self.settle()
+        index = number - (self._count - len(self._journal) + 1)
+        return _entry(self._journal[index]) if 0 <= index < len(self._journal) else None
 
     def subscribe(self, listener: Callable[[int, Entry], object]) -> Callable[[], None]:
         """Call `listener` with each new entry; returns a function that ends it."""
+        self.settle()
         self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        self._notes_max = 1
+
+        def end() -> None:
+            self._listeners.remove(listener)
+            self._notes_max = 1 if self._listeners else NOTES_MAX
+
+        return end
 
     def rotate(self) -> None:
         """Let the distributions begin anew; to be called twice a minute."""
         for counts in self.apis.values():
             counts.total.rotate()
             counts.waited.rotate()
+
+
+def _strip(exchange: "InFlightRequest") -> int:
+    """Take out of a special request what is not to be kept; return its flag."""
+    key, request, result = exchange.header.api_key, exchange.request, exchange.result
+    if key != ApiKey.FETCH:
+        exchange.request = exchange.result = exchange.frame = None
+        return 0
+    if request is None or result is None:
+        return 0
+    for topic in result.responses:
+        for data in topic.partitions:
+            if data.records:  # a piece of a file, which it would keep open
+                data.records = SizeOnly(len(data.records))
+    is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
+    return 0 if is_consumer else FOLLOWER
+
+
+def _raw(exchange: "InFlightRequest", chunks: "list[Chunk]") -> Raw | None:
+    frame, exchange.frame = exchange.frame, None
+    if frame is None:
+        return None
+    return bytes(frame[:RAW_MAX_BYTES]), raw_bytes(chunks)
+
+
+def _entry(note: Note) -> Entry:
+    exchange, size, end_s, context, at_ms, _, raw = note
+    total_us = int((end_s - exchange.began_s) * 1e6)
+    return Entry(at_ms, exchange, context, size, total_us, raw)
 
 
 NAMES: Final = {key: key.name.title().replace("_", "") for key in ApiKey}
