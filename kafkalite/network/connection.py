@@ -246,7 +246,7 @@ class Connection:
                 self._failure = error  # what was asked before is answered (rule 9)
                 return False
             if waiting or isinstance(exchange.result, Pending):
-                if exchange.began_s:
+                if dispatcher.is_watched:
                     exchange.handled_s = perf_counter()
                 waiting.append(exchange)
                 continue
