@@ -280,7 +280,7 @@ class Requests:
 
     @property
     def apis(self) -> "Mapping[tuple[int, int, int], ApiCounts]":
-        """What was counted, by API."""
+        """Counts by API."""
         self.settle()
         return self._apis
 
