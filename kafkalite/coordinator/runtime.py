@@ -194,10 +194,14 @@ class CoordinatorRuntime:
         self._check_conditions()
         return slot.written_end
 
-    def on_disconnect(self, connection_id: int) -> None:
-        """Tell the shards that a client went away, if they care."""
+    def on_disconnect(self, connection_id: int, *, by_client: bool = True) -> None:
+        """Tell the shards that a client went away, if they care.
+
+        One whose connection was closed on purpose (`by_client` False) did not: it will come again.
+        """
         for topic, kind in self._kinds.items():
-            event = kind.event_for_disconnect(connection_id) if self._slots[topic] else None
+            heard = by_client and bool(self._slots[topic])
+            event = kind.event_for_disconnect(connection_id) if heard else None
             if event is not None:
                 self._broadcast(topic, event)
         self._on_disconnect(connection_id)

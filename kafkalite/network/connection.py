@@ -84,6 +84,7 @@ class Connection:
 
         Only an assertion, which means that the broker's own state is wrong, gets out of here.
         """
+        is_clients_end = True
         try:
             try:
                 await self._serve()
@@ -92,6 +93,7 @@ class Connection:
                 await self._say(farewell)
             except ClosedOnPurpose as error:
                 logger.debug("closing connection from %s: %s", self._peer, error)
+                is_clients_end = False
             except (MalformedMessage, CloseConnection) as error:
                 self._dispatcher.complaints.warning(
                     "closing connection from %s: %s", self._peer, error
@@ -111,7 +113,9 @@ class Connection:
                 if isinstance(exchange.result, DelayedOperation):
                     exchange.result.close()
             self._budget.release(self._reserved_bytes)
-            self._context.services.coordinators.on_disconnect(self._context.connection_id)
+            self._context.services.coordinators.on_disconnect(
+                self._context.connection_id, by_client=is_clients_end
+            )
 
     @property
     def context(self) -> RequestContext:

@@ -70,7 +70,9 @@ class Harness:
         self.transport = transport or MemoryTransport()
         self.now_ms = 1234
         self.disconnected = []
-        groups = SimpleNamespace(on_disconnect=self.disconnected.append)
+        groups = SimpleNamespace(
+            on_disconnect=lambda connection, by_client: self.disconnected.append(connection)
+        )
         clock = SimpleNamespace(
             wall_ms=lambda: self.now_ms, real_monotonic_ms=lambda: self.now_ms - 1_000
         )

@@ -59,7 +59,9 @@ async def make_server(request, monkeypatch):
         services = SimpleNamespace(
             config=Config(**settings),
             clock=TrioClock(),
-            coordinators=SimpleNamespace(on_disconnect=disconnected.append),
+            coordinators=SimpleNamespace(
+                on_disconnect=lambda connection, by_client: disconnected.append(connection)
+            ),
         )
         server = ConnectionServer(services, Dispatcher(HANDLERS))
         server.disconnected = disconnected

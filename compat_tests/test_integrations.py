@@ -1,0 +1,111 @@
+"""The helpers of `integrations/` for other languages, each with real clients and its own tools.
+
+Examples of their READMEs are files there: `<!-- file: NAME -->` before a block of code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from compat_tests.cache import locked
+from compat_tests.clients import node_client
+from compat_tests.conftest import skip_or_fail
+from compat_tests.toolchains import MissingToolchain, find_program
+
+REPOSITORY = Path(__file__).parent.parent
+INTEGRATIONS = REPOSITORY / "integrations"
+TIMEOUT_S = 500
+
+_FILE = re.compile(r"<!-- file: (\S+) -->\n```\w*\n(.*?)```\n", re.DOTALL)
+
+
+def write_examples(readme, target):
+    """Write the examples of a README where they say, and return how many there are."""
+    found = _FILE.findall(readme.read_text())
+    for name, text in found:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text(text)
+    return len(found)
+
+
+def copied(name, tmp_path):
+    """Return a copy of a helper's folder: builds write into theirs."""
+    built = shutil.ignore_patterns("target", "node_modules")
+    return Path(shutil.copytree(INTEGRATIONS / name, tmp_path / name, ignore=built))
+
+
+def program(name):
+    try:
+        return find_program(name)
+    except MissingToolchain as missing:
+        skip_or_fail(str(missing))
+
+
+def run(command, cwd, **environment):
+    """Run a build with this checkout as the broker; return what it printed."""
+    variables = {
+        **os.environ,
+        "KAFKALITE_COMMAND": f"{sys.executable} -m kafkalite",
+        "PYTHONPATH": str(REPOSITORY),
+        **environment,
+    }
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8_000:]
+    return done.stdout
+
+
+@pytest.mark.compat
+@pytest.mark.xdist_group("maven")
+def test_junit_extension_is_built_and_tests_a_spring_application(tmp_path):
+    project = copied("junit", tmp_path)
+    assert write_examples(project / "README.md", project) == 2
+    command = [program("mvn"), "-B", "-q", "-Dstyle.color=never", "package"]
+    with locked("maven"):
+        run(command, project)
+    reports = "".join(
+        file.read_text() for file in (project / "target/surefire-reports").glob("*.xml")
+    )
+    for name in (
+        "anOrderIsBilledOnce",
+        "myConsumerSurvivesALostCommit",
+        "myJobAfterAWeekOf",
+        "nested",
+    ):
+        assert re.search(rf'<testcase name="{name}', reports), name
+    assert "<failure" not in reports
+    assert (project / "target" / "kafkalite-junit-0.1.0-SNAPSHOT.jar").exists()
+
+
+@pytest.mark.compat
+def test_node_helper_works_with_kafkajs_as_it_is_packed(tmp_path):
+    package = copied("node", tmp_path)
+    node = program("node")
+    assert "# pass 5" in run([node, "--test", "--test-reporter=tap"], package)
+    run([program("npm"), "pack", "--silent", "--pack-destination", str(tmp_path)], package)
+    (archive,) = tmp_path.glob("kafkalite-*.tgz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path / "unpacked", filter="data")
+    project = tmp_path / "project"
+    installed = project / "node_modules" / "kafkalite"
+    shutil.copytree(tmp_path / "unpacked" / "package", installed)
+    assert write_examples(installed / "README.md", project) == 1
+    _, environment = node_client("kafkajs")
+    command = [node, "--test", "--test-reporter=tap", "orders.test.js"]
+    assert "# pass 2" in run(command, project, **environment)
