@@ -195,12 +195,9 @@ class CoordinatorRuntime:
         return slot.written_end
 
     def on_disconnect(self, connection_id: int, *, by_client: bool = True) -> None:
-        """Tell the shards that a client went away, if they care.
-
-        One whose connection was closed on purpose (`by_client` False) did not: it will come again.
-        """
+        """Tell the shards that care of a client's end, unless it did not want it itself."""
         for topic, kind in self._kinds.items():
-            heard = by_client and bool(self._slots[topic])
+            heard = by_client and self._slots[topic]
             event = kind.event_for_disconnect(connection_id) if heard else None
             if event is not None:
                 self._broadcast(topic, event)
