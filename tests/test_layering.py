@@ -35,7 +35,7 @@ CORES = {
     "isr/state", "isr/throttle", "log/compaction", "log/leader_epochs", "log/producer_state",
     "log/retention", "log/sequence_hold", "log/transaction_index", "log/validate", "meta/acls",
     "meta/adoption", "meta/alter_configs", "meta/brokers", "meta/changes", "meta/client_quotas",
-    "meta/controller",
+    "meta/controller", "meta/delegation_tokens",
     "meta/election", "meta/entities", "meta/events", "meta/features", "meta/group_configs",
     "meta/image", "meta/names", "meta/partition_changes", "meta/placement", "meta/reassign",
     "meta/zookeeper/multi_operations", "meta/zookeeper/znodes", "quota", "security/acls",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kafkalite.meta.runner import MetadataRunner
     from kafkalite.quota.clients import ClientQuotas
     from kafkalite.registry.rest import RegistryApi
+    from kafkalite.security.delegation_tokens import DelegationTokens
     from kafkalite.share.on_demand import ShareOnDemand
     from kafkalite.share.service import ShareService
     from kafkalite.txn.coordinator import TransactionCoordinator
@@ -60,6 +61,8 @@ class Services:
     """Who says what clients may do; None where everybody may do everything."""
     quotas: "ClientQuotas | None" = None
     """What clients may use, and what they used; None while there are no quotas of clients."""
+    tokens: "DelegationTokens | None" = None
+    """What knows delegation tokens; None without `delegation.token.secret.key`."""
 
     @property
     def share(self) -> "ShareService":

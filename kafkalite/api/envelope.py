@@ -3,8 +3,6 @@
 Only the controller answers what is marked as `forwarded`, on behalf of the client that asked the
 other broker. An answer of NOT_CONTROLLER, be it to one topic of many, becomes that of the envelope:
 the other broker asks the new controller then, as Kafka's does.
-
-Not implemented: tokens of delegation in the principal.
 """
 
 from collections.abc import Callable
@@ -43,7 +41,9 @@ def handling(find: Callable[[int], Handler | None]) -> Handler:
 def envelope_of(frame: memoryview, context: RequestContext) -> EnvelopeRequest:
     """Return the envelope for a client's request; `frame` is copied."""
     kind, _, name = context.principal.partition(":")
-    principal = DefaultPrincipalData(principal_type=kind, principal_name=name)
+    principal = DefaultPrincipalData(
+        principal_type=kind, principal_name=name, token_authenticated=context.is_token
+    )
     return EnvelopeRequest(
         request_data=bytes(frame),
         request_principal=DEFAULT_PRINCIPAL_DATA.encode_versioned(0, principal),
@@ -104,11 +104,13 @@ def _handle(
         message = handler.api.decode_request(header.api_version, frame, position)
     except MalformedMessage as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"in an envelope: {error}") from None
+    principal, is_token = _principal(request.request_principal)
     inner = replace(
         context,
         api_version=header.api_version,
         client_id=header.client_id,
-        principal=_principal(request.request_principal),
+        principal=principal,
+        is_token=is_token,
         peer_address=(_address(request.client_host_address), 0),
         is_inter_broker=False,
     )
@@ -160,12 +162,14 @@ def _answer(handler: Handler, header: RequestHeader, result: Any) -> EnvelopeRes
     return EnvelopeResponse(response_data=b"".join([prefix, *chunks]))
 
 
-def _principal(data: bytes | None) -> str:
+def _principal(data: bytes | None) -> tuple[str, bool]:
+    """Return who asks, and whether by a delegation token."""
     try:
         _, principal = DEFAULT_PRINCIPAL_DATA.decode_versioned(data or b"")
     except MalformedMessage as error:
         raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
-    return f"{principal.principal_type}:{principal.principal_name}"
+    name = f"{principal.principal_type}:{principal.principal_name}"
+    return name, principal.token_authenticated
 
 
 def _packed(host: str) -> bytes:

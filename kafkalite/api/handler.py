@@ -140,6 +140,10 @@ def _only(responses: list[Any]) -> Any:
     return response
 
 
+def _no_check(request: object, context: object) -> None:
+    del request, context
+
+
 def _never(request: object) -> bool:
     del request
     return False
@@ -160,6 +164,7 @@ class Handler:
         is_local_request: tells of a request that is forwarded otherwise that it is for the broker
             that was asked.
         inter_broker_only: only brokers ask this, and only on the listener that is theirs.
+        check: called where the client came in, before a request is forwarded; raises KafkaError.
         parts: smaller requests that a very large one may be taken for, one after another, with
             turns for others in between (decision 0062).
         join: makes one response of those to the parts.
@@ -171,6 +176,7 @@ class Handler:
     forward_to_controller: bool = False
     is_local_request: "Callable[[Any], bool]" = _never
     inter_broker_only: bool = False
+    check: "Callable[[Any, RequestContext], object]" = _no_check
     parts: Callable[[Any], Iterable[Any]] = _whole
     join: Callable[[list[Any]], Any] = _only
     is_special: bool = field(init=False)

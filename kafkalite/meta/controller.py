@@ -20,6 +20,11 @@ from kafkalite.meta.changes import (
     TopicDeleted,
 )
 from kafkalite.meta.client_quotas import alter_client_quota
+from kafkalite.meta.delegation_tokens import (
+    change_delegation_token,
+    create_delegation_token,
+    sweep_delegation_tokens,
+)
 from kafkalite.meta.entities import alter_scram_credential
 from kafkalite.meta.events import (
     AdoptTopic,
@@ -28,9 +33,11 @@ from kafkalite.meta.events import (
     AlterConfigs,
     AlterPartition,
     AlterScramCredential,
+    ChangeDelegationToken,
     ControlledShutdown,
     ControllerConfig,
     CreateAcl,
+    CreateDelegationToken,
     CreatePartitions,
     CreateTopic,
     DeleteAcl,
@@ -42,6 +49,7 @@ from kafkalite.meta.events import (
     Reassign,
     RebalanceLeaders,
     RegisterBroker,
+    SweepDelegationTokens,
     UnregisterBroker,
     UpdateFeatures,
 )
@@ -90,6 +98,12 @@ def decide(event: Event, image: Image, rules: ControllerConfig) -> list[Change]:
             return alter_scram_credential(event, image)
         case AlterClientQuota():
             return alter_client_quota(event, image)
+        case CreateDelegationToken():
+            return create_delegation_token(event, image)
+        case ChangeDelegationToken():
+            return change_delegation_token(event, image)
+        case SweepDelegationTokens():
+            return sweep_delegation_tokens(event, image)
         case CreateAcl():
             return create_acl(event, image)
         case DeleteAcl():

@@ -161,6 +161,53 @@ class AlterClientQuota:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
+class CreateDelegationToken:
+    """A token is wanted, for whoever is its owner; times are milliseconds since 1970.
+
+    Attributes:
+        token_id: new, and not to be guessed.
+        owner: who shows it is this principal.
+        requester: who asks.
+        renewers: who else may renew and end it.
+        expiry_ms: its end, unless it is renewed.
+        max_ms: its end in any case.
+    """
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: Sequence[str]
+    now_ms: int
+    expiry_ms: int
+    max_ms: int
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ChangeDelegationToken:
+    """A token is to end at another time.
+
+    Attributes:
+        token_id: None if what was shown is of no token.
+        principal: who asks.
+        expiry_ms: when, None at once.
+        is_renewal: it is to last longer.
+    """
+
+    token_id: str | None
+    principal: str
+    now_ms: int
+    expiry_ms: int | None
+    is_renewal: bool
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class SweepDelegationTokens:
+    """Tokens that are worth nothing any more are to be removed."""
+
+    now_ms: int
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
 class CreateAcl:
     """A rule about who may do what is to be there; it is no error if it is."""
 
@@ -288,6 +335,9 @@ Event = (
     | UpdateFeatures
     | AlterScramCredential
     | AlterClientQuota
+    | CreateDelegationToken
+    | ChangeDelegationToken
+    | SweepDelegationTokens
     | CreateAcl
     | DeleteAcl
     | AllocateProducerIds

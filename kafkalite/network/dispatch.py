@@ -328,6 +328,7 @@ class Dispatcher:
                 f"{handler.api.key.name} is for brokers, which do not come in by "
                 f"{context.listener} (inter.broker.listener.name)",
             )
+        handler.check(request, context)
         if (
             handler.forward_to_controller
             and self._forward is not None

@@ -78,7 +78,7 @@ class Entrance:
         self._logins: Logins | None = None
         self._keys: IssuerKeys | None = None
         if listener.is_authenticated:
-            self._logins = Logins(settings, users, services.clock)
+            self._logins = Logins(settings, users, services.clock, services.tokens)
             if self._logins.signed is not None:
                 self._keys = IssuerKeys(settings.for_mechanism(OAUTHBEARER), self._logins.signed)
         self._turns = trio.CapacityLimiter(1)

@@ -109,7 +109,7 @@ class ScramExchange:
         *,
         find_token: FindToken | None = None,
     ) -> None:
-        self._mechanism = mechanism
+        self.mechanism = mechanism
         self._find = find
         self._find_token = find_token
         self._nonce = nonce
@@ -120,6 +120,16 @@ class ScramExchange:
         self.user: str | None = None
         self.expires_ms: int | None = None
         self.is_token = False
+
+    def token_of(self, message: bytes) -> str | None:
+        """Return the delegation token that a client's first message names, None if it has none."""
+        if self._client is not None:
+            return None
+        try:
+            client = scram.read_client_first(message)
+        except scram.ScramError:
+            return None
+        return client.name if client.is_token else None
 
     def evaluate(self, token: bytes) -> bytes:
         """Return the server's first message, then its final one."""
@@ -133,7 +143,7 @@ class ScramExchange:
         client = scram.read_client_first(token)
         credential = self._known(client)
         if credential is None:
-            raise LoginFailed(f"there is no {self._mechanism.name} user {client.name!r}")
+            raise LoginFailed(f"there is no {self.mechanism.name} user {client.name!r}")
         _check_authorization_id(client.authorization_id, client.name)
         if credential.iterations < scram.ITERATIONS_MIN:
             raise LoginFailed(
@@ -158,7 +168,7 @@ class ScramExchange:
         assert self._client is not None
         assert self._credential is not None
         answer = scram.server_final(
-            self._mechanism, self._credential, self._client, self._first_answer, token
+            self.mechanism, self._credential, self._client, self._first_answer, token
         )
         self.user = self._owner
         return answer

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.config.security import ListenerSettings
     from kafkalite.meta.image import Image
+    from kafkalite.security.delegation_tokens import DelegationTokens
 
 logger = logging.getLogger("kafkalite.security")
 
@@ -94,9 +95,16 @@ class Logins:
         SettingError: they cannot be used.
     """
 
-    def __init__(self, settings: "ListenerSettings", users: StoredUsers, clock: "Clock") -> None:
+    def __init__(
+        self,
+        settings: "ListenerSettings",
+        users: StoredUsers,
+        clock: "Clock",
+        tokens: "DelegationTokens | None" = None,
+    ) -> None:
         self._settings = settings
         self._users = users
+        self._tokens = tokens
         self._clock = clock
         self.mechanisms = self._enabled()
         self._plain_users: dict[str, str] = {}
@@ -124,12 +132,18 @@ class Logins:
         if mechanism == OAUTHBEARER:
             return OAuthBearerExchange(self._check_token)
         known = scram.BY_NAME[mechanism]
+        tokens = self._tokens
         return ScramExchange(
-            known, lambda name: self._users.credential(name, known), secrets.token_urlsafe(24)
+            known,
+            lambda name: self._users.credential(name, known),
+            secrets.token_urlsafe(24),
+            find_token=None if tokens is None else lambda name: tokens.credential(name, known),
         )
 
     def slow_part(self, exchange: Exchange, token: bytes) -> Callable[[], object] | None:
         """Return what is to be done in a thread before a token is evaluated, if anything is."""
+        if isinstance(exchange, ScramExchange) and self._tokens is not None:
+            return self._token_part(exchange, token, self._tokens)
         if not isinstance(exchange, PlainExchange):
             return None
         _, _, rest = token.decode("utf-8", "replace").partition("\0")
@@ -137,6 +151,14 @@ class Logins:
         if name in self._plain_users or self._users.knows(name, password) is not None:
             return None
         return lambda: self._users.try_password(name, password)
+
+    def _token_part(
+        self, exchange: ScramExchange, message: bytes, tokens: "DelegationTokens"
+    ) -> Callable[[], object] | None:
+        name = exchange.token_of(message)
+        if name is None or not tokens.needs_preparation(name, exchange.mechanism):
+            return None
+        return lambda: tokens.prepare(name, exchange.mechanism)
 
     def _is_right(self, name: str, password: str) -> bool:
         if name in self._plain_users:

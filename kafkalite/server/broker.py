@@ -4,6 +4,7 @@ Shutting down is leaving the nurseries in reverse order: clients first, then wha
 the logs, which are flushed and marked as cleanly closed.
 """
 
+import contextlib
 import logging
 import os
 import random
@@ -40,6 +41,7 @@ from kafkalite.meta.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from kafkalite.meta.events import SweepDelegationTokens
 from kafkalite.meta.found_logs import FoundLog
 from kafkalite.meta.image import Image
 from kafkalite.meta.kraft import KraftMetadata, merge, read_kraft_metadata
@@ -390,6 +392,8 @@ class Broker:
         self._lead(metadata.image, services.coordinators.topics)
         nursery.start_soon(services.logs.housekeeping)
         nursery.start_soon(services.background_topics.run)
+        if services.tokens is not None:
+            nursery.start_soon(self._sweep_tokens)
         await nursery.start(services.coordinators.run)
         await nursery.start(services.transactions.run)
         nursery.start_soon(services.share_on_demand.run)
@@ -412,6 +416,17 @@ class Broker:
             while replicas.open_some():
                 await trio.lowlevel.checkpoint()
             await unopened.wait()
+
+    async def _sweep_tokens(self) -> None:
+        """Remove delegation tokens that have ended, while this broker decides (rule 576)."""
+        services = self.services
+        interval_s = self.config.int("delegation.token.expiry.check.interval.ms") / 1_000
+        while True:
+            await trio.sleep(interval_s)
+            if services.metadata.is_controller:
+                with contextlib.suppress(KafkaError):  # another decides now, and does the same
+                    event = SweepDelegationTokens(now_ms=services.clock.wall_ms())
+                    await services.metadata.submit(event)
 
     async def _retry_offline(self) -> None:
         """Do on a lone broker what the keeper of the ISRs does in a cluster."""

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from kafkalite.observe.requests import Requests
     from kafkalite.peers.clients import ControllerClient, PeerClients
     from kafkalite.peers.forwarding import Forwarder
+    from kafkalite.security.delegation_tokens import DelegationTokens
     from kafkalite.share.service import ShareService
     from kafkalite.types import TopicPartition
 
@@ -214,6 +215,7 @@ def services(
             first_id=entropy.randrange(1, 2**31),
         ),
         deleted_topics=DeletedTopics.following(metadata.subscribe),
+        tokens=_delegation_tokens(config, metadata),
         client_metrics=ClientMetrics(telemetry_max_bytes=config.int("telemetry.max.bytes")),
         background_topics=BackgroundTopics(metadata, clock),
         group_configs=group_configs,
@@ -232,6 +234,19 @@ def _add_registry(made: Services, peers: "PeerClients | None") -> None:
         from kafkalite.registry.service import Registry
 
         made.registry = RegistryApi(Registry(made, peers))
+
+
+def _delegation_tokens(
+    config: "BrokerConfig", metadata: "MetadataRunner"
+) -> "DelegationTokens | None":
+    """Return what knows delegation tokens, where there is a secret to make them."""
+    secret = config.optional_str("delegation.token.secret.key")
+    if not secret:
+        return None
+    # Only who has them pays for the import.
+    from kafkalite.security.delegation_tokens import DelegationTokens
+
+    return DelegationTokens(secret, lambda: metadata.image)
 
 
 def _performers(share: ShareOnDemand, patterns: PatternResolver) -> dict[type, Callable[..., None]]:

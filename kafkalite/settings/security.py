@@ -19,10 +19,10 @@ SECURITY_SETTINGS: tuple[Setting, ...] = (
     # Apache Kafka's authorizer reads this and super.users itself, and reports them as unknown.
     Setting("allow.everyone.if.no.acl.found", BOOLEAN, False, internal=True),
     Setting("authorizer.class.name", STRING, ""),
-    Setting("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, minimum=1, inert=True),
-    Setting("delegation.token.expiry.time.ms", LONG, 86_400_000, minimum=1, inert=True),
-    Setting("delegation.token.max.lifetime.ms", LONG, 604_800_000, minimum=1, inert=True),
-    Setting("delegation.token.secret.key", PASSWORD, None, inert=True),
+    Setting("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, minimum=1),
+    Setting("delegation.token.expiry.time.ms", LONG, 86_400_000, minimum=1),
+    Setting("delegation.token.max.lifetime.ms", LONG, 604_800_000, minimum=1),
+    Setting("delegation.token.secret.key", PASSWORD, None),
     Setting(
         "principal.builder.class",
         CLASS,

@@ -16,6 +16,7 @@ from kafkalite.wire.messages.consumer_group_describe import CONSUMER_GROUP_DESCR
 from kafkalite.wire.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from kafkalite.wire.messages.controlled_shutdown import CONTROLLED_SHUTDOWN
 from kafkalite.wire.messages.create_acls import CREATE_ACLS
+from kafkalite.wire.messages.create_delegation_token import CREATE_DELEGATION_TOKEN
 from kafkalite.wire.messages.create_partitions import CREATE_PARTITIONS
 from kafkalite.wire.messages.create_topics import CREATE_TOPICS
 from kafkalite.wire.messages.delete_acls import DELETE_ACLS
@@ -28,6 +29,7 @@ from kafkalite.wire.messages.describe_acls import DESCRIBE_ACLS
 from kafkalite.wire.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS
 from kafkalite.wire.messages.describe_cluster import DESCRIBE_CLUSTER
 from kafkalite.wire.messages.describe_configs import DESCRIBE_CONFIGS
+from kafkalite.wire.messages.describe_delegation_token import DESCRIBE_DELEGATION_TOKEN
 from kafkalite.wire.messages.describe_groups import DESCRIBE_GROUPS
 from kafkalite.wire.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from kafkalite.wire.messages.describe_producers import DESCRIBE_PRODUCERS
@@ -39,6 +41,7 @@ from kafkalite.wire.messages.describe_user_scram_credentials import DESCRIBE_USE
 from kafkalite.wire.messages.elect_leaders import ELECT_LEADERS
 from kafkalite.wire.messages.end_txn import END_TXN
 from kafkalite.wire.messages.envelope import ENVELOPE
+from kafkalite.wire.messages.expire_delegation_token import EXPIRE_DELEGATION_TOKEN
 from kafkalite.wire.messages.fetch import FETCH
 from kafkalite.wire.messages.find_coordinator import FIND_COORDINATOR
 from kafkalite.wire.messages.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIPTIONS
@@ -63,6 +66,7 @@ from kafkalite.wire.messages.push_telemetry import PUSH_TELEMETRY
 from kafkalite.wire.messages.read_share_group_state import READ_SHARE_GROUP_STATE
 from kafkalite.wire.messages.read_share_group_state_summary import READ_SHARE_GROUP_STATE_SUMMARY
 from kafkalite.wire.messages.remove_raft_voter import REMOVE_RAFT_VOTER
+from kafkalite.wire.messages.renew_delegation_token import RENEW_DELEGATION_TOKEN
 from kafkalite.wire.messages.sasl_authenticate import SASL_AUTHENTICATE
 from kafkalite.wire.messages.sasl_handshake import SASL_HANDSHAKE
 from kafkalite.wire.messages.share_acknowledge import SHARE_ACKNOWLEDGE
@@ -97,6 +101,7 @@ APIS = {
         CONSUMER_GROUP_HEARTBEAT,
         CONTROLLED_SHUTDOWN,
         CREATE_ACLS,
+        CREATE_DELEGATION_TOKEN,
         CREATE_PARTITIONS,
         CREATE_TOPICS,
         DELETE_ACLS,
@@ -109,6 +114,7 @@ APIS = {
         DESCRIBE_CLIENT_QUOTAS,
         DESCRIBE_CLUSTER,
         DESCRIBE_CONFIGS,
+        DESCRIBE_DELEGATION_TOKEN,
         DESCRIBE_GROUPS,
         DESCRIBE_LOG_DIRS,
         DESCRIBE_PRODUCERS,
@@ -120,6 +126,7 @@ APIS = {
         ELECT_LEADERS,
         END_TXN,
         ENVELOPE,
+        EXPIRE_DELEGATION_TOKEN,
         FETCH,
         FIND_COORDINATOR,
         GET_TELEMETRY_SUBSCRIPTIONS,
@@ -144,6 +151,7 @@ APIS = {
         READ_SHARE_GROUP_STATE,
         READ_SHARE_GROUP_STATE_SUMMARY,
         REMOVE_RAFT_VOTER,
+        RENEW_DELEGATION_TOKEN,
         SASL_AUTHENTICATE,
         SASL_HANDSHAKE,
         SHARE_ACKNOWLEDGE,

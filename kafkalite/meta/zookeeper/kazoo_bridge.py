@@ -1,7 +1,7 @@
 """ZooKeeper's client: the way from its threads to trio, what failed, and how it ends."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import trio
@@ -9,6 +9,7 @@ from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
     KazooException,
+    NodeExistsError,
     OperationTimeoutError,
     RolledBackError,
     RuntimeInconsistency,
@@ -50,3 +51,15 @@ def first_error(results: Sequence[object]) -> KazooException | None:
     errors = [result for result in results if isinstance(result, KazooException)]
     causes = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
     return (causes or errors or [None])[0]
+
+
+async def make_missing(
+    nodes: Iterable[tuple[str, bytes]], create: Callable[[str, bytes], Awaitable[object]]
+) -> bool:
+    """Make those nodes that are not there; tell whether any was not."""
+    is_made = False
+    for path, data in nodes:
+        with contextlib.suppress(NodeExistsError):
+            await create(path, data)
+            is_made = True
+    return is_made

@@ -13,8 +13,10 @@ from kafkalite.meta.changes import (
     TopicCreated,
     TopicIdsRetired,
 )
-from kafkalite.meta.entities import ENTITIES
+from kafkalite.meta.delegation_tokens import TOKEN_ENTITY
+from kafkalite.meta.entities import CLIENTS_FOLDER, ENTITIES, USER_ENTITY
 from kafkalite.meta.zookeeper import znodes
+from kafkalite.meta.zookeeper.token_nodes import read_token
 from kafkalite.security.acls import Pattern
 
 ReadFolder = Callable[[str], Awaitable[dict[str, bytes]]]
@@ -42,6 +44,7 @@ async def read_everything(read_folder: ReadFolder, read_nodes: ReadNodes) -> lis
     for kind, folder in znodes.CONFIG_FOLDERS.items():
         if kind != TOPIC_RESOURCE:
             changes += await _read_configs(kind, folder, read_folder)
+    changes += await _read_tokens(read_folder)
     features = await read_folder(znodes.FEATURES)
     levels = {
         name: znodes.read_feature(f"{znodes.FEATURES}/{name}", data)
@@ -75,7 +78,37 @@ async def _read_configs(kind: int, folder: str, read_folder: ReadFolder) -> list
         # Apache Kafka leaves empty nodes where settings were.
         if values:
             changes.append(ConfigsChanged(resource_type=kind, resource_name=name, values=values))
+        if kind == USER_ENTITY:
+            changes += await _read_clients(folder, node, read_folder)
     return changes
+
+
+async def _read_clients(folder: str, user: str, read_folder: ReadFolder) -> list[Change]:
+    """Return the settings of a user's clients, whose nodes are below that of the user."""
+    clients = CLIENTS_FOLDER.strip("/")
+    if clients not in await read_folder(f"{folder}/{user}"):
+        return []
+    changes: list[Change] = []
+    for client, data in sorted((await read_folder(f"{folder}/{user}/{clients}")).items()):
+        name = f"{user}{CLIENTS_FOLDER}{client}"
+        values = znodes.read_config(f"{folder}/{name}", data)
+        if values:
+            changes.append(
+                ConfigsChanged(resource_type=USER_ENTITY, resource_name=name, values=values)
+            )
+    return changes
+
+
+async def _read_tokens(read_folder: ReadFolder) -> list[Change]:
+    nodes = await read_folder(znodes.TOKENS)
+    return [
+        ConfigsChanged(
+            resource_type=TOKEN_ENTITY,
+            resource_name=token_id,
+            values=read_token(f"{znodes.TOKENS}/{token_id}", data),
+        )
+        for token_id, data in sorted(nodes.items())
+    ]
 
 
 async def _read_topics(read_folder: ReadFolder, read_nodes: ReadNodes) -> list[Change]:

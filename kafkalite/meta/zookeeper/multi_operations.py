@@ -1,6 +1,6 @@
 """Commits as transactions of ZooKeeper: which nodes to write, in parts that fit."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kafkalite.meta.changes import (
@@ -16,7 +16,10 @@ from kafkalite.meta.changes import (
     TopicDeleted,
     to_json,
 )
+from kafkalite.meta.delegation_tokens import TOKEN_ENTITY
+from kafkalite.meta.entities import ENTITIES
 from kafkalite.meta.image import ConfigResource, Image, TopicImage
+from kafkalite.meta.zookeeper.token_nodes import token_data, token_path
 from kafkalite.meta.zookeeper.znodes import (
     DELETED_TOPICS,
     FEATURES,
@@ -188,11 +191,7 @@ def operations(
     if before.configs is not after.configs:
         for resource in {**before.configs, **after.configs}:
             old, new = before.configs.get(resource), after.configs.get(resource)
-            made += _node(
-                config_path(resource),
-                None if old is None else config_data(old),
-                None if new is None else config_data(new),
-            )
+            made += _settings_operations(resource, old, new)
     if before.acls is not after.acls:
         for pattern in {**before.acls, **after.acls}:
             known_rules, rules = before.acls.get(pattern), after.acls.get(pattern)
@@ -222,6 +221,29 @@ def operations(
         )
     made += _retired_operations(before, after)
     return made
+
+
+def _settings_operations(
+    resource: ConfigResource, old: Mapping[str, str] | None, new: Mapping[str, str] | None
+) -> Iterator[Operation]:
+    if old == new:
+        return
+    if resource.type == TOKEN_ENTITY:
+        name = resource.name
+        yield from _node(
+            token_path(name),
+            None if old is None else token_data(name, old),
+            None if new is None else token_data(name, new),
+        )
+    elif new is None and resource.type in ENTITIES:
+        # There may be clients below a user. Apache Kafka leaves nodes without settings, too.
+        yield Set(config_path(resource), config_data({}))
+    else:
+        yield from _node(
+            config_path(resource),
+            None if old is None else config_data(old),
+            None if new is None else config_data(new),
+        )
 
 
 def _topics_of(changes: Iterable[Change]) -> Iterable[str]:

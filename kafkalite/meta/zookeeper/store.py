@@ -40,7 +40,7 @@ from kafkalite.meta.store import (
     Stored,
     StoreEvent,
 )
-from kafkalite.meta.zookeeper import znodes
+from kafkalite.meta.zookeeper import kazoo_bridge, znodes
 from kafkalite.meta.zookeeper.access import (
     RECONNECT_DELAY_S,
     REFUSALS,
@@ -56,6 +56,7 @@ from kafkalite.meta.zookeeper.multi_operations import (
     operations,
     split_commit,
 )
+from kafkalite.meta.zookeeper.token_nodes import parents_of
 from kafkalite.meta.zookeeper.topic_deletions import Deletions
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -398,8 +399,10 @@ class ZookeeperStore:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "another broker became controller")
         if what.startswith("/config/") and isinstance(failure, NodeExistsError):
             # Somebody else's, of a topic that is not there; Kafka overwrites it too.
-            await self._commit_part(before, after, changes, overwritten | {what})
-            return
+            return await self._commit_part(before, after, changes, overwritten | {what})
+        missing = parents_of(what) if isinstance(failure, NoNodeError) else ()
+        if await kazoo_bridge.make_missing(missing, lambda *one: self._one(self._create(*one))):
+            return await self._commit_part(before, after, changes, overwritten)
         # Somebody committed (this broker itself, if an answer was lost); but if the first two
         # operations would have worked, it was nobody, and somebody wrote by hand.
         is_by_hand = place >= 2 and isinstance(failure, _CONTRADICTIONS)

@@ -43,6 +43,8 @@ RETIRED: Final = "/kafkalite/retired_topic_ids"
 DELETED_TOPICS: Final = "/kafkalite/deleted_topics"
 """Notes of topics whose nodes are still to be removed."""
 
+TOKENS: Final = "/delegation_token/tokens"
+
 CONFIG_FOLDERS: Final = {
     TOPIC_RESOURCE: "/config/topics",
     BROKER_RESOURCE: "/config/brokers",
@@ -75,6 +77,7 @@ FOLDERS: Final = (
     TOPICS,
     *CONFIG_FOLDERS.values(),
     *ACL_FOLDERS.values(),
+    TOKENS,
     "/config/changes",
     PRODUCER_IDS,
     CHANGES,
