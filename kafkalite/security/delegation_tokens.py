@@ -19,7 +19,7 @@ CREDENTIALS_MAX: Final = 10_000
 
 
 class DelegationTokens:
-    """What is known of the tokens of an image by those who have the secret.
+    """The tokens of an image, as brokers see them that have the secret.
 
     Args:
         secret: `delegation.token.secret.key`, the same on all brokers.
