@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -58,6 +59,7 @@ def _paths(
         "kafkalite export orders > orders.jsonl",
         "kafkalite export -b prod:9092 orders --last 1000 --mask '$.email' > orders.jsonl",
         "kafkalite export orders --group billing -o orders.jsonl",
+        "kafkalite export orders --segments -o broken   # then: kafkalite serve --read-only broken",
     ),
 )
 @click.argument("topics", nargs=-1, required=True)
@@ -72,8 +74,11 @@ def _paths(
 )
 @click.option("-g", "--group", "groups", multiple=True, help="Tell what it has committed, too.")
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="Write here.  [default: stdout]"
+    "--segments",
+    is_flag=True,
+    help="Copy batches byte for byte into a data directory, which --output names.",
 )
+@click.option("-o", "--output", type=click.Path(), help="Write here.  [default: stdout]")
 @with_cluster
 def export_topics(
     client: Client,
@@ -81,9 +86,13 @@ def export_topics(
     last: int | None,
     masked: list[list[str]],
     groups: tuple[str, ...],
+    segments: bool,
     output: str | None,
 ) -> None:
     """Write TOPICS as JSON lines: settings, committed records, and what groups committed."""
+    if segments:
+        _export_segments(client, topics, output, has_more=bool(last or masked or groups))
+        return
     count = 0
     with open(output, "w", encoding="utf-8") if output else nullcontext(sys.stdout) as file:
         for line in export(client, topics, groups=groups, last=last, masked=masked):
@@ -91,6 +100,23 @@ def export_topics(
             count += isinstance(line, RecordLine)
     if output or sys.stderr.isatty():
         click.echo(plural(count, "record"), err=True)
+
+
+def _export_segments(
+    client: Client, topics: tuple[str, ...], output: str | None, *, has_more: bool
+) -> None:
+    from kafkalite.fixtures.segments import export_segments
+
+    if output is None:
+        raise click.UsageError("--segments needs --output: the directory to write")
+    if has_more:
+        raise click.UsageError("--segments copies all as it is: without --last, --mask and --group")
+    try:
+        written = export_segments(client, topics, Path(output))
+    except OSError as error:
+        raise click.ClickException(f"{error.filename}: {error.strerror}") from None
+    told = f"{plural(written.partitions, 'partition')}, {written.batches:,} batches"
+    click.echo(f"{told}, {written.size_bytes} bytes in {output}", err=True)
 
 
 @click.command(

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -113,6 +114,13 @@ KAFKA_LOG_LINES: Final = """\
     is_flag=True,
     help="Also print the lines by which Apache Kafka tells that it runs: test kits wait for them.",
 )
+@click.option(
+    "--read-only",
+    "shown",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Show a data directory of kafkalite or Kafka without changing a byte of it.",
+)
 @click.option("--force", is_flag=True, help="Let --profile test use a data directory that exists.")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; -vv logs everything.")
 def serve(
@@ -129,6 +137,7 @@ def serve(
     faults: Path | None,
     until_stdin_ends: bool,
     kafka_log_lines: bool,
+    shown: Path | None,
     force: bool,
     verbose: int,
 ) -> None:
@@ -149,20 +158,26 @@ def serve(
     if schema_registry:
         overrides["kafkalite.schema.registry"] = "true"
     try:
-        config = _configured(properties, overrides, force=force)
-        folder = None
-        if secure or secure_listen is not None:
-            # Most starts do without all this.
-            from kafkalite.cli.secure import prepare
+        with ExitStack() as kept:
+            if shown is not None:
+                # Most starts do without this, and what follows.
+                from kafkalite.cli.read_only import settings_to_show
 
-            folder, more = prepare(config, secure_listen)
-            config = load_config(
-                properties, environment=os.environ, overrides={**overrides, **more}
-            )
-        for warning in config.warnings:
-            logger.warning("%s", warning)
-        wishes = _Wishes(folder, faults, until_stdin_ends, kafka_log_lines)
-        _run(config, wishes)
+                if data_dir is not None:
+                    raise click.UsageError("--read-only and --data-dir contradict each other")
+                overrides |= settings_to_show(shown, kept)
+            config = _configured(properties, overrides, force=force or shown is not None)
+            folder = None
+            if secure or secure_listen is not None:
+                from kafkalite.cli.secure import prepare
+
+                folder, more = prepare(config, secure_listen)
+                config = load_config(
+                    properties, environment=os.environ, overrides={**overrides, **more}
+                )
+            for warning in config.warnings:
+                logger.warning("%s", warning)
+            _run(config, _Wishes(folder, faults, until_stdin_ends, kafka_log_lines, shown))
     except BaseExceptionGroup as group:
         _raise_plainly(group)
     except (KafkaliteConfigError, SettingError) as error:
@@ -176,10 +191,16 @@ class _Wishes(NamedTuple):
     faults: Path | None
     until_stdin_ends: bool
     kafka_log_lines: bool
+    shown: Path | None
 
 
 def _run(config: BrokerConfig, wishes: _Wishes) -> None:
     """Run a broker; where tests may turn it, by a clock and with a disk that they can turn."""
+    if wishes.shown is not None:
+        from kafkalite.log.view import ViewDisk
+
+        trio.run(_serve, Broker(config, disk=ViewDisk(syncs=False)), config, wishes)
+        return
     if not config.bool("kafkalite.control"):
         if wishes.faults is not None:
             raise click.ClickException("--faults needs kafkalite.control=true")
@@ -211,6 +232,7 @@ async def _serve(broker: Broker, config: BrokerConfig, wishes: _Wishes) -> None:
             secure = "" if wishes.folder is None else await _let_users_in(broker, wishes.folder)
             faults = wishes.faults
             more = "" if faults is None else f" faults={_load_faults(broker, faults)}"
+            more += "" if wishes.shown is None else f" read-only={wishes.shown.absolute()}"
             print(_ready_line(broker, config, secure) + more, flush=True)
             if wishes.kafka_log_lines:
                 print(KAFKA_LOG_LINES.format(id=config.node_id), flush=True)

@@ -390,12 +390,15 @@ class Broker:
         self._image = metadata.image
         services.group_metadata.update(metadata.image)
         self._lead(metadata.image, services.coordinators.topics)
-        nursery.start_soon(services.logs.housekeeping)
+        is_read_only = self.config.bool("kafkalite.read.only")
+        if not is_read_only:  # what is old is to be seen, too
+            nursery.start_soon(services.logs.housekeeping)
         nursery.start_soon(services.background_topics.run)
         if services.tokens is not None:
             nursery.start_soon(self._sweep_tokens)
         await nursery.start(services.coordinators.run)
-        await nursery.start(services.transactions.run)
+        if not is_read_only:
+            await nursery.start(services.transactions.run)
         nursery.start_soon(services.share_on_demand.run)
         nursery.start_soon(self._patterns.run)
         if cluster is not None:

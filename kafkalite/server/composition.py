@@ -302,16 +302,21 @@ def _has_partition(metadata: "MetadataRunner", topic_id: UUID, index: int) -> bo
 
 def authorize(services: Services, patterns: PatternResolver) -> "Authorize | None":
     """Make the authorizer that the settings name; return what is called instead of handlers."""
-    if not services.config.str("authorizer.class.name"):
-        return None
-    # A broker without one does not pay for it.
-    from kafkalite.api import authorization
-    from kafkalite.api.authorizer import Authorizer
+    handle: Authorize | None = None
+    if services.config.str("authorizer.class.name"):
+        # A broker without one does not pay for it.
+        from kafkalite.api import authorization
+        from kafkalite.api.authorizer import Authorizer
 
-    services.authorizer = Authorizer(services.config, services.metadata.image)
-    services.metadata.subscribe(services.authorizer.on_changes)
-    patterns.restrict(services.authorizer.may_see)
-    return authorization.handle
+        services.authorizer = Authorizer(services.config, services.metadata.image)
+        services.metadata.subscribe(services.authorizer.on_changes)
+        patterns.restrict(services.authorizer.may_see)
+        handle = authorization.handle
+    if services.config.bool("kafkalite.read.only"):
+        from kafkalite.api.read_only import refusing
+
+        return refusing(handle)
+    return handle
 
 
 def housekeeping_settings(config: "BrokerConfig") -> HousekeepingSettings:

@@ -23,6 +23,7 @@ OWN_SETTINGS: tuple[Setting, ...] = (
         "kafkalite.metrics.names", ConfigType.LIST, ("jmx",), choices=("jmx", "persec", "reporter")
     ),
     Setting("kafkalite.profile", STRING, "dev", choices=("dev", "test", "kafka")),
+    Setting("kafkalite.read.only", BOOLEAN, False),
     Setting("kafkalite.schema.registry", BOOLEAN, False),
     Setting("kafkalite.validate.records", BOOLEAN, False, update=Update.CLUSTER_WIDE),
     Setting("kafkalite.slow.request.ms", ConfigType.INT, -1, minimum=-1),

@@ -21,7 +21,8 @@ REQUESTS_MAX: Final = 1_000
 THINGS_MAX: Final = 20
 """Topics, and groups, of a cluster that are asked about."""
 
-OPEN_STATES: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
+OPEN_STATES: Final = ("Ongoing",)
+"""What is prepared is decided, and needs nobody any more."""
 
 
 def lines_of(seen: "Iterable[SeenRequest]", since_s: float) -> list[Line]:
