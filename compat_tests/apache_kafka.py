@@ -237,6 +237,11 @@ class ApacheBroker:
         advertised_port: port that clients are told, for a proxy in front; the real one if None.
         port: where to listen, so that clients find it again after a restart; a free one if None.
         jvm_options: options of the Java machine.
+        more_listeners: their protocols by their names, at free ports; see `addresses`.
+        more_jvm_options: options in addition.
+
+    Attributes:
+        addresses: `HOST:PORT` of all listeners by their names.
     """
 
     def __init__(
@@ -248,10 +253,14 @@ class ApacheBroker:
         port: int | None = None,
         advertised_port: int | None = None,
         jvm_options: Sequence[str] = BROKER_JVM_OPTIONS,
+        more_listeners: Mapping[str, str] | None = None,
+        more_jvm_options: Sequence[str] = (),
     ) -> None:
         self.version = version
         self.config = dict(config or {})
-        self.jvm_options = tuple(jvm_options)
+        self.jvm_options = (*jvm_options, *more_jvm_options)
+        self.more_listeners = dict(more_listeners or {})
+        self.addresses: dict[str, str] = {}
         self.advertised_port = advertised_port
         self.wanted_port = port
         self._clean_up = contextlib.ExitStack()
@@ -327,15 +336,20 @@ class ApacheBroker:
 
     def _write_properties(self, controller_port: int) -> Path:
         address = "PLAINTEXT://127.0.0.1"
+        self.addresses = {name: f"127.0.0.1:{free_port()}" for name in self.more_listeners}
+        more = "".join(f",{name}://{where}" for name, where in self.addresses.items())
+        protocols = "".join(f",{name}:{kind}" for name, kind in self.more_listeners.items())
+        self.addresses["PLAINTEXT"] = self.bootstrap
         settings: dict[str, Any] = {
             "process.roles": "broker,controller",
             "node.id": 0,
             "controller.quorum.voters": f"0@127.0.0.1:{controller_port}",
-            "listeners": f"{address}:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
-            "advertised.listeners": f"{address}:{self.advertised_port or self.port}",
+            "listeners": f"{address}:{self.port},CONTROLLER://127.0.0.1:{controller_port}" + more,
+            "advertised.listeners": f"{address}:{self.advertised_port or self.port}{more}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+            + protocols,
             "log.dirs": self.data_dir,
             "offsets.topic.replication.factor": 1,
             "offsets.topic.num.partitions": 8,

@@ -9,14 +9,16 @@ A feature with a colon belongs to the one before the colon: a client that cannot
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compat_tests.cache import cached_dir, digest_of
 from compat_tests.driver import REPOSITORY, Driver
+from compat_tests.security import VARIABLE
 from compat_tests.toolchains import find_program, run_build
 
 if TYPE_CHECKING:
@@ -64,9 +66,16 @@ class Client:
                     return self.cannot[feature]
         return None
 
-    def start(self, bootstrap: str) -> Driver:
-        """Install what is missing and start the driver against a broker."""
+    def start(self, bootstrap: str, security: Mapping[str, Any] | None = None) -> Driver:
+        """Install what is missing and start the driver against a broker.
+
+        Args:
+            bootstrap: its address.
+            security: how to come in, as DRIVERS.md has it; None where everybody may.
+        """
         command, environment = self.prepare()
+        if security is not None:
+            environment = {**environment, VARIABLE: json.dumps(security)}
         return Driver(self.id, [*command, bootstrap], environment)
 
 
@@ -100,8 +109,8 @@ def python_client(folder: str, *requirements: str) -> Prepared:
 def go_client(folder: str) -> Prepared:
     """Prepare a driver in Go: built from the client's folder and what the Go drivers share."""
     own = REPOSITORY / "compat_tests" / folder
-    shared = REPOSITORY / "compat_tests" / "go_driver" / "protocol.go"
-    sources = [*sorted(own.glob("*.go")), own / "go.mod", own / "go.sum", shared]
+    shared = sorted((REPOSITORY / "compat_tests" / "go_driver").glob("*.go"))
+    sources = [*sorted(own.glob("*.go")), own / "go.mod", own / "go.sum", *shared]
 
     def build(target: Path) -> None:
         for source in sources:

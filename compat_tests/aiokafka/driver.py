@@ -22,6 +22,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
+from compat_tests import security
 from compat_tests.aiokafka.transactions import Transactions
 from compat_tests.driver_program import (
     DriverProgram,
@@ -114,7 +115,9 @@ class Program(Transactions, DriverProgram):
 
     async def admin(self) -> AIOKafkaAdminClient:
         if self._admin is None:
-            self._admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+            self._admin = AIOKafkaAdminClient(
+                bootstrap_servers=self.bootstrap, **security.for_python()
+            )
             await self._admin.start()
         return self._admin
 
@@ -137,6 +140,7 @@ class Program(Transactions, DriverProgram):
     ) -> dict[str, Any]:
         producer = AIOKafkaProducer(
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             acks={"0": 0, "1": 1, "all": "all"}[acks],
             compression_type=None if codec == "none" else codec,
             enable_idempotence=idempotence,
@@ -197,6 +201,7 @@ class Program(Transactions, DriverProgram):
             }
         consumer = AIOKafkaConsumer(
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             enable_auto_commit=False,
             auto_offset_reset=reset,
             **limits,
@@ -247,6 +252,7 @@ class Program(Transactions, DriverProgram):
     ) -> Member:
         config = {
             "bootstrap_servers": self.bootstrap,
+            **security.for_python(),
             "client_id": member,
             "group_id": group,
             "group_instance_id": instance_id,
@@ -352,7 +358,7 @@ class Program(Transactions, DriverProgram):
         return {"low_watermarks": {str(p.partition): mark for p, mark in done.items()}}
 
     async def do_list_offsets(self, topic: str, at: dict[str, Any]) -> dict[str, Any]:
-        consumer = AIOKafkaConsumer(bootstrap_servers=self.bootstrap)
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.bootstrap, **security.for_python())
         await consumer.start()
         offsets = {}
         try:

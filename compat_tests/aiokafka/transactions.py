@@ -8,6 +8,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import errors as kafka_errors
 
+from compat_tests import security
 from compat_tests.driver_program import OperationError, decode
 from compat_tests.transaction_program import UntilLast, next_offsets, plain_record, transformed
 
@@ -33,6 +34,7 @@ class Transactions:
     ) -> None:
         opened = AIOKafkaProducer(
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             transactional_id=transactional_id,
             transaction_timeout_ms=timeout_ms,
             request_timeout_ms=10000,
@@ -91,6 +93,7 @@ class Transactions:
         consumer = AIOKafkaConsumer(
             source,
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
@@ -127,6 +130,7 @@ class Transactions:
     ) -> dict[str, Any]:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             enable_auto_commit=False,
             isolation_level=isolation,
             fetch_max_wait_ms=100,

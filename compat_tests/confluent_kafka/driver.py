@@ -12,6 +12,7 @@ from typing import Any
 import confluent_kafka as ck
 from confluent_kafka import admin
 
+from compat_tests import security
 from compat_tests.confluent_kafka.transactions import Transactions
 from compat_tests.driver_program import (
     DriverProgram,
@@ -134,7 +135,14 @@ class Program(Transactions, DriverProgram):
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
-        self.base = {"bootstrap.servers": bootstrap, "topic.metadata.refresh.interval.ms": 5000}
+        self.base: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "topic.metadata.refresh.interval.ms": 5000,
+            **security.for_librdkafka(),
+        }
+        token = security.wanted().get("token")
+        if token is not None:
+            self.base["oauth_cb"] = lambda _: (token, time.time() + 3600)
         self._admin: admin.AdminClient | None = None
 
     @property

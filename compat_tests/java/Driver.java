@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -207,8 +208,29 @@ public final class Driver {
         return node;
     }
 
-    private Properties base() {
+    /** Settings for a broker that wants TLS and a login; see DRIVERS.md. */
+    static Properties security() {
         Properties config = new Properties();
+        String text = System.getenv("KAFKALITE_COMPAT_SECURITY");
+        if (text == null) {
+            return config;
+        }
+        try {
+            for (Map.Entry<String, JsonNode> field : JSON.readTree(text).get("java").properties()) {
+                config.put(field.getKey(), field.getValue().asText());
+            }
+        } catch (IOException error) {
+            throw new IllegalArgumentException(error);
+        }
+        String tokens = config.getProperty("sasl.oauthbearer.token.endpoint.url");
+        if (tokens != null) {
+            System.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.urls", tokens);
+        }
+        return config;
+    }
+
+    private Properties base() {
+        Properties config = security();
         config.put("bootstrap.servers", bootstrap);
         if (System.getenv("KAFKALITE_COMPAT_CLIENT_ID") != null) {
             config.put("client.id", System.getenv("KAFKALITE_COMPAT_CLIENT_ID"));

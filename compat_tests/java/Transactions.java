@@ -66,7 +66,7 @@ final class Transactions {
     }
 
     private ObjectNode open(JsonNode request) {
-        Properties config = new Properties();
+        Properties config = Driver.security();
         config.put("bootstrap.servers", bootstrap);
         config.put("transactional.id", request.get("transactional_id").asText());
         int timeoutMs = request.has("timeout_ms") ? request.get("timeout_ms").asInt() : 60000;
@@ -111,7 +111,7 @@ final class Transactions {
     }
 
     private Properties consumerConfig(String isolation) {
-        Properties config = new Properties();
+        Properties config = Driver.security();
         config.put("bootstrap.servers", bootstrap);
         config.put("enable.auto.commit", false);
         config.put("auto.offset.reset", "earliest");

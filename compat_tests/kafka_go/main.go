@@ -23,7 +23,7 @@ var (
 
 func main() {
 	bootstrap = strings.Split(os.Args[1], ",")
-	client = &kafka.Client{Addr: kafka.TCP(bootstrap...), Timeout: 30 * time.Second}
+	client = &kafka.Client{Addr: kafka.TCP(bootstrap...), Timeout: 30 * time.Second, Transport: access()}
 	serve(map[string]Operation{
 		"info": info, "produce": produce, "consume": consume,
 		"member_open": memberOpen, "member_commit": memberCommit, "member_close": memberClose,
@@ -88,7 +88,7 @@ func produce(request *Request) (any, error) {
 	results := make([]Result, len(request.Records))
 	var lock sync.Mutex
 	keyed := kafka.Murmur2Balancer{}
-	transport := &kafka.Transport{}
+	transport := access()
 	defer transport.CloseIdleConnections()
 	writer := &kafka.Writer{
 		Addr: kafka.TCP(bootstrap...), Topic: request.Topic, RequiredAcks: acks[request.Acks],
@@ -155,7 +155,7 @@ func recordOf(message kafka.Message) Record {
 
 func readerOf(topic string, partition int, maxBytes int) *kafka.Reader {
 	return kafka.NewReader(kafka.ReaderConfig{
-		Brokers: bootstrap, Topic: topic, Partition: partition, MinBytes: 1,
+		Brokers: bootstrap, Topic: topic, Partition: partition, MinBytes: 1, Dialer: dialer(""),
 		MaxBytes: numberOr(maxBytes, 10e6), MaxWait: 100 * time.Millisecond, MaxAttempts: 3,
 		ReadBackoffMin: 10 * time.Millisecond, ReadBackoffMax: 100 * time.Millisecond,
 		ErrorLogger: kafka.LoggerFunc(func(text string, values ...any) { fmt.Fprintf(os.Stderr, text+"\n", values...) }),
@@ -232,7 +232,7 @@ func memberOpen(request *Request) (any, error) {
 	}
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: request.Group, Brokers: bootstrap, Topics: request.Topics, StartOffset: start,
-		Dialer:            &kafka.Dialer{ClientID: request.Member, Timeout: 10 * time.Second},
+		Dialer:            dialer(request.Member),
 		GroupBalancers:    []kafka.GroupBalancer{balancers[request.Assignor]},
 		HeartbeatInterval: 200 * time.Millisecond, JoinGroupBackoff: 200 * time.Millisecond,
 		SessionTimeout:   time.Duration(numberOr(request.SessionTimeoutMs, 10000)) * time.Millisecond,
@@ -369,7 +369,7 @@ func deleteTopic(request *Request) (any, error) {
 
 // metadata asks on a connection of its own: the client's shared transport answers from a cache.
 func metadata(topics ...string) (*kafka.MetadataResponse, error) {
-	transport := &kafka.Transport{}
+	transport := access()
 	defer transport.CloseIdleConnections()
 	fresh := &kafka.Client{Addr: kafka.TCP(bootstrap...), Timeout: 30 * time.Second, Transport: transport}
 	return fresh.Metadata(context.Background(), &kafka.MetadataRequest{Topics: topics})

@@ -27,6 +27,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
+from compat_tests import security
 from compat_tests.driver_program import (
     DriverProgram,
     MemberEvents,
@@ -136,7 +137,9 @@ class Program(Transactions, DriverProgram):
     @property
     def admin(self) -> KafkaAdminClient:
         if self._admin is None:
-            self._admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+            self._admin = KafkaAdminClient(
+                bootstrap_servers=self.bootstrap, **security.for_python()
+            )
         return self._admin
 
     def error_of(self, error: BaseException) -> tuple[int | str, str]:
@@ -157,6 +160,7 @@ class Program(Transactions, DriverProgram):
     ) -> dict[str, Any]:
         producer = KafkaProducer(
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             acks={"0": 0, "1": 1, "all": "all"}[acks],
             compression_type=None if codec == "none" else codec,
             enable_idempotence=idempotence,
@@ -212,6 +216,7 @@ class Program(Transactions, DriverProgram):
             }
         consumer = KafkaConsumer(
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             enable_auto_commit=False,
             auto_offset_reset=reset,
             **limits,
@@ -255,6 +260,7 @@ class Program(Transactions, DriverProgram):
     ) -> Member:
         config = {
             "bootstrap_servers": self.bootstrap,
+            **security.for_python(),
             "client_id": member,
             "group_id": group,
             "group_instance_id": instance_id,

@@ -9,6 +9,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.structs import OffsetAndMetadata
 
+from compat_tests import security
 from compat_tests.driver_program import OperationError, decode
 from compat_tests.transaction_program import UntilLast, next_offsets, plain_record, transformed
 
@@ -34,6 +35,7 @@ class Transactions:
     ) -> None:
         opened = KafkaProducer(
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             transactional_id=transactional_id,
             transaction_timeout_ms=timeout_ms,
             retry_backoff_ms=20,
@@ -83,6 +85,7 @@ class Transactions:
         consumer = KafkaConsumer(
             source,
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
@@ -118,6 +121,7 @@ class Transactions:
     ) -> dict[str, Any]:
         consumer = KafkaConsumer(
             bootstrap_servers=self.bootstrap,
+            **security.for_python(),
             enable_auto_commit=False,
             isolation_level=isolation,
             fetch_max_wait_ms=100,

@@ -31,9 +31,21 @@ const CODECS = {
 }
 
 const bootstrap = process.argv[2]
+const { readFileSync } = require('fs')
+// How to come in, where that takes TLS and a login; see DRIVERS.md.
+const given = JSON.parse(process.env.KAFKALITE_COMPAT_SECURITY || '{}')
+const security = {}
+if (given.ca) {
+  security.ssl = { ca: [readFileSync(given.ca, 'utf-8')] }
+  if (given.identity) security.ssl.cert = security.ssl.key = readFileSync(given.identity, 'utf-8')
+}
+if (given.mechanism) {
+  security.sasl = { mechanism: given.mechanism.toLowerCase(), username: given.user, password: given.password }
+}
 // The default of 300 ms before the first retry would be most of the suite's time.
 const kafka = new Kafka({
   brokers: bootstrap.split(","),
+  ...security,
   logLevel: logLevel.WARN,
   logCreator: () => entry => process.stderr.write(JSON.stringify(entry.log) + '\n'),
   retry: { initialRetryTime: 50, maxRetryTime: 400, retries: 8 },

@@ -18,6 +18,7 @@ import threading
 import time
 from typing import IO, TYPE_CHECKING, Any
 
+from compat_tests import security
 from compat_tests.driver_program import (
     DriverProgram,
     MemberEvents,
@@ -126,6 +127,8 @@ class Program(DriverProgram):
     def __init__(self, bootstrap: str, kcat: str) -> None:
         super().__init__(bootstrap)
         self.kcat = [kcat, "-b", bootstrap]
+        for name, value in security.for_librdkafka().items():
+            self.kcat += ["-X", f"{name}={value}"]
 
     def do_info(self) -> dict[str, Any]:
         done = subprocess.run([self.kcat[0], "-V"], capture_output=True, text=True, check=False)

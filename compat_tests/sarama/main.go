@@ -72,6 +72,7 @@ func baseConfig() *sarama.Config {
 		config.Version = version
 	}
 	config.Metadata.Retry.Backoff = 50 * time.Millisecond
+	comeIn(config)
 	return config
 }
 
