@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from compat_tests.clients import all_clients
 from compat_tests.conftest import skip_or_fail
-from compat_tests.driver import encode_bytes
+from compat_tests.driver import ClientError, encode_bytes
 from compat_tests.secured import REAUTH_MS, WAYS, apache_server, kafkalite_server
 from compat_tests.toolchains import MissingToolchain
 from kafkalite.client.admin import create_topic
@@ -76,14 +78,13 @@ def test_client_comes_in_writes_reads_and_asks(server, client, way):
         topic = new_topic(server, driver, client)
         values = [b"one", b"two", b"three"]
         results = driver.produce(topic, [{"partition": 0, "value": value} for value in values])
-        assert [result.error for result in results] == [None] * 3
+        assert {(result.error, result.message) for result in results} == {(None, "")}
         records = driver.consume(topic, {0: "earliest"}, 3)
         assert [record.value for record in records] == values
 
 
 def test_sessions_by_tokens_go_on_under_load_when_they_are_renewed(server):
     """Rules 533, 534, 539 (KIP-368): each client renews its session several times on the way."""
-    seen = renewals(server)
     with contextlib.ExitStack() as stack:
         loads = {}
         for client in WITH_TOKENS:
@@ -104,21 +105,90 @@ def test_sessions_by_tokens_go_on_under_load_when_they_are_renewed(server):
                 assert "error" not in result
                 driver.call("txn_commit", producer="p")
             count += 1
+        # Each producer has a connection to its coordinator and one to the leader, at least.
+        assert renewals(server) is None or renewals(server) >= 2 * len(loads)
         values = [b"%d" % number for number in range(count)]
         for topic, driver in loads.items():
             found = driver.consume(topic, {0: "earliest"}, count)
             assert [record.value for record in found] == values
-    if server.broker is not None:
-        # Two connections of each producer at least (coordinator, leader), twice each.
-        assert renewals(server) - seen >= 2 * len(loads)
 
 
 def renewals(server):
-    """Return how many logins were begun on connections that had logged in already."""
+    """Return how often sessions were renewed on connections that are open; None if unknown."""
     if server.broker is None:
-        return 0
-    known, count = set(), 0
-    for one in server.broker.requests("SaslHandshake"):
-        count += one.connection_id in known
-        known.add(one.connection_id)
-    return count
+        return None
+    logins = server.broker.call_in_broker(server.broker.server.connections.logins)
+    return sum(login.renewals for login in logins)
+
+
+def broken(server, kind):
+    """Return what a test breaks: options for the driver, and what to do before and after."""
+    certificates = server.certificates
+    return {
+        "expired certificate": ("TLS", {}, certificates.expire),
+        "certificate for another host": ("TLS", {}, certificates.wrong_host),
+        "certificate of a stranger": ("TLS", {}, certificates.stranger),
+        "wrong password, PLAIN": ("PLAIN", {"password": "wrong"}, None),
+        "wrong password, SCRAM-SHA-512": ("SCRAM-SHA-512", {"password": "wrong"}, None),
+        "expired token": ("OAUTHBEARER signed", {"lifetime_s": -60}, None),
+    }[kind]
+
+
+#: Words of which each client's message has one; it must not be a mere time-out.
+WORDS = re.compile(
+    r"(?i)certificate|ssl|tls|x509|hostname|host name|altname|authenticat|sasl|credential|token"
+)
+FAILURES = (
+    "expired certificate",
+    "certificate for another host",
+    "certificate of a stranger",
+    "wrong password, PLAIN",
+    "wrong password, SCRAM-SHA-512",
+    "expired token",
+)
+
+
+def told(client, server, way, options):
+    """Return what a client says that does not get in, after at most so many seconds."""
+    with driver_of(client, server, way, **options) as driver:
+        try:
+            results = driver.produce("topic", [{"partition": 0, "value": b"x"}])
+        except ClientError as error:
+            return f"{error}\n{driver.log_tail()}"
+        assert results[0].error is not None, "it got in"
+        return f"{results[0].error}: {results[0].message}\n{driver.log_tail()}"
+
+
+def refusals(server, kind, clients):
+    """Return what each client says, all of them at a time: most of it is waiting."""
+    way, options, break_ = broken(server, kind)
+    if break_ is not None:
+        break_()
+        time.sleep(1.2)  # a broker looks at its files once a second
+    chosen = [
+        client
+        for client in clients
+        if not way.startswith("OAUTHBEARER") or client in WITH_TOKENS
+        if client.reason_against([f"security:{way}"]) is None
+    ]
+    try:
+        with ThreadPoolExecutor(len(chosen)) as pool:
+            found = pool.map(lambda client: told(client, server, way, options), chosen)
+            return {client.name: text for client, text in zip(chosen, found, strict=True)}
+    finally:
+        server.certificates.renew()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", FAILURES)
+def test_clients_that_are_kept_out_say_why(server, kind):
+    for name, text in refusals(server, kind, CLIENTS).items():
+        assert WORDS.search(text), f"{name}: {text}"
+
+
+def test_clients_that_say_so_at_once_are_kept_out(server):
+    """The part of it that fits into every run: one client of each kind of protocol stack."""
+    quick = [client for client in CLIENTS if client.name in ("Java", "confluent-kafka")]
+    for kind in ("wrong password, PLAIN", "expired token"):
+        for name, text in refusals(server, kind, quick).items():
+            assert WORDS.search(text), f"{name}: {text}"

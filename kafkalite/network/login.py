@@ -58,6 +58,9 @@ class Login:
         clock: for the life of sessions.
         on_failure: called with what went wrong, for the operator.
         on_complete: called when the client is in for the first time.
+
+    Attributes:
+        renewals: how often the client has logged in again on this connection (KIP-368).
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Login:
         self._refusal = ""
         self._exchange: exchanges.Exchange | None = None
         self._is_again = False
+        self.renewals = 0
         self._expires_ms: int | None = None
         """Of the monotonic clock: from when on requests are not answered any more."""
         self._began_again_ms = -REAUTHENTICATION_MIN_MS
@@ -259,7 +263,9 @@ class Login:
         self._exchange = None
         self._state = State.COMPLETE
         self._expires_ms = None
-        if not self._is_again:
+        if self._is_again:
+            self.renewals += 1
+        else:
             self._on_complete()
         if not limits_ms:
             return 0
