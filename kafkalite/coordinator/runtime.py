@@ -18,7 +18,7 @@ from kafkalite.clock import Clock
 from kafkalite.coordinator.partition import CoordinatorPartition, replay_log
 from kafkalite.coordinator.records import encode_batches
 from kafkalite.coordinator.shard import Now, Result, ShardKind, Ticket, partition_for
-from kafkalite.coordinator.slot import CoordinatorContext, Parked, SlotState
+from kafkalite.coordinator.slot import CoordinatorContext, Parked, SlotState, load_pause_s
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -32,8 +32,6 @@ DEFAULT_WRITE_TIMEOUT_MS = 5_000
 TELL_AGAIN_MS = 1_000
 """After this time a shard that could not write is told again of what happened; nobody waits."""
 
-LOAD_BACKOFF_MS = 1_000
-LOAD_BACKOFF_MS_MAX = 60_000
 """Pause before a log that could not be loaded is tried again, doubled each time up to a minute."""
 
 _UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -276,10 +274,10 @@ class CoordinatorRuntime:
             except AssertionError:
                 raise
             except Exception:
-                # Nobody asked, so nobody can be refused; the other shards go on meanwhile. What it
-                # was to be told again may be the cause.
+                # Nobody asked, so nobody can be refused; what it was to be told may be the cause.
                 logger.exception("%s: fails in time, and is loaded anew", slot.topic_partition)
                 slot.missed.clear()
+                slot.refusals += 1
                 if slot.state is SlotState.ACTIVE:
                     self._reload(slot)
             deadlines.append(slot.next_deadline_ms())
@@ -403,7 +401,7 @@ class CoordinatorRuntime:
                 batch.data, now_ms=now.wall_ms, origin=AppendOrigin.COORDINATOR, all_acks=True
             )
             slot.written_end = info.last_offset + 1
-            slot.is_refused = False
+            slot.refusals = 0
             for offset, record in enumerate(batch.records, info.first_offset):
                 record.offset = offset
                 record.producer_id = result.producer_id
@@ -412,9 +410,9 @@ class CoordinatorRuntime:
     def _refused(self, slot: CoordinatorContext, error: KafkaError) -> KafkaError:
         """Return what clients are told of a failed append; without a log, begin anew."""
         code = CLIENT_ERRORS.get(error.code, error.code)
-        if not slot.is_refused:
+        if not slot.refusals:
             logger.warning("%s: could not write: %s", slot.topic_partition, error)
-        slot.is_refused = True
+        slot.refusals += 1
         if code is ErrorCode.NOT_COORDINATOR and slot.state is SlotState.ACTIVE:
             if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 # Whoever leads loads it; should it be this broker again, it will be told.
@@ -426,10 +424,14 @@ class CoordinatorRuntime:
         return KafkaError(code, f"{slot.topic_partition}: {error.message or error.code.name}")
 
     def _reload(self, slot: CoordinatorContext) -> None:
-        """Load a shard again that no longer is what its log says."""
+        """Load a shard again that no longer is what its log says.
+
+        After a pause if it was loaded before and nothing was written since: what is overdue would
+        be refused again at once.
+        """
         slot.close()
         reopened = self._open(slot.topic_partition, slot.partition, slot.missed)
-        reopened.load_failures = slot.load_failures
+        reopened.load_failures, reopened.refusals = slot.load_failures, slot.refusals
         topic, index = slot.topic_partition
         self._slots[topic][index] = reopened
 
@@ -537,6 +539,8 @@ class CoordinatorRuntime:
         count = 0
         try:
             with trio.CancelScope() as slot.loading:
+                if slot.refusals > 1:
+                    await trio.sleep(load_pause_s(1))
                 count = await replay_log(
                     slot.partition,
                     slot.kind.codec,
@@ -548,6 +552,9 @@ class CoordinatorRuntime:
             logger.exception("%s: could not be loaded", slot.topic_partition)
             slot.close()
             slot.load_failures += 1
+        except trio.Cancelled:
+            self._to_load.append(slot)  # for the next `run`
+            raise
         finally:
             slot.loading = None
         if slot.load_failures and slot.state is SlotState.GONE:
@@ -562,8 +569,7 @@ class CoordinatorRuntime:
 
         Clients are still sent to this broker, so nobody else would load it.
         """
-        pause_ms = min(LOAD_BACKOFF_MS << min(slot.load_failures - 1, 16), LOAD_BACKOFF_MS_MAX)
-        await trio.sleep(pause_ms / 1000)
+        await trio.sleep(load_pause_s(slot.load_failures))
         topic, index = slot.topic_partition
         if self._slots[topic].get(index) is slot:
             self._reload(slot)

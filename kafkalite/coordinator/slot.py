@@ -15,6 +15,8 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 Replies = Sequence[tuple[Ticket, object]]
 
+LOAD_BACKOFF_MS = 1_000
+LOAD_BACKOFF_MS_MAX = 60_000
 MISSED_MAX = 10_000
 """Events kept for one shard; without the oldest, offsets of a deleted topic stay until they expire.
 Chosen by hand: more topics than are deleted while a log cannot be read or written."""
@@ -91,13 +93,13 @@ class CoordinatorContext:
         "_effects",
         "_perform",
         "core",
-        "is_refused",
         "kind",
         "leader_epoch",
         "load_failures",
         "loading",
         "missed",
         "partition",
+        "refusals",
         "state",
         "tell_again_ms",
         "topic_partition",
@@ -131,8 +133,9 @@ class CoordinatorContext:
         each once, in their order. Invariant: at most MISSED_MAX."""
         self.tell_again_ms = 0
         """When the shard is told of them again."""
-        self.is_refused = False
-        """Whether the last append was; it is said once to the operator."""
+        self.refusals = 0
+        """How many appends were refused since the last one that was not, also before the shard was
+        loaded again; the first is told to the operator."""
         self._behind: deque[DeferredReplies] = deque()
         self._effects: deque[tuple[int, object]] = deque()
         self._perform = perform
@@ -222,3 +225,8 @@ class CoordinatorContext:
         self._effects.clear()
         for ticket in [*self.waiting]:
             self.deliver(ticket, gone)
+
+
+def load_pause_s(failures: int) -> float:
+    """Return the pause before a shard is loaded once more, after so many failures in a row."""
+    return min(LOAD_BACKOFF_MS << min(failures - 1, 16), LOAD_BACKOFF_MS_MAX) / 1000

@@ -9,13 +9,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from kafkalite.coordinator import slot as slot_module
 from kafkalite.coordinator.runtime import CoordinatorRuntime
-from kafkalite.coordinator.shard import partition_for
+from kafkalite.coordinator.shard import Result, StoredRecord, partition_for
 from kafkalite.coordinator.slot import Parked
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.coordinator.fakes import FakeClock, FakePartition
-from tests.coordinator.toy import TOPIC, ToyKind, TrioClock
+from tests.coordinator.toy import TOPIC, ToyKind, ToyShard, TrioClock
 
 KEYS = {partition_for(name, 3): name for name in "abcdef"}
 """One key for each of three partitions."""
@@ -587,6 +587,40 @@ class TestLoading:
                 await trio.sleep(60)
                 assert setup.ask("get", "n0") == ("0", 0)
                 assert setup.shard().told == ["a"]
+                nursery.cancel_scope.cancel()
+
+        run(main)
+
+    def test_shard_that_cannot_write_what_is_overdue_is_loaded_once_a_second(self):
+        class Overdue(ToyShard):
+            def next_deadline_ms(self):
+                return 0 if "due" not in self.values else None
+
+            def on_time(self, now):
+                return Result([StoredRecord("due", "done")])
+
+        async def main():
+            before = self.filled(1)
+            partition = before.partitions[0]
+            partition.refusal = ErrorCode.KAFKA_STORAGE_ERROR
+            kind = ToyKind()
+            kind.new_shard = lambda partition: Overdue()
+            setup = Setup(kind=kind, clock=TrioClock(), led=())
+            setup.partitions = {0: partition}
+            setup.lead()
+            loads = []
+            read = partition.read_batches
+            partition.read_batches = lambda offset: (
+                loads.append(trio.current_time()) or read(offset)
+            )
+            start = trio.current_time()
+            async with trio.open_nursery() as nursery:
+                await nursery.start(setup.runtime.run)
+                await trio.sleep(9.5)
+                assert [round(at - start) for at in loads] == [0, 0, *range(1, 10)]
+                partition.refusal = None
+                await trio.sleep(1)
+                assert setup.ask("get", "due")[0] == "done"
                 nursery.cancel_scope.cancel()
 
         run(main)
