@@ -32,8 +32,6 @@ DEFAULT_WRITE_TIMEOUT_MS = 5_000
 TELL_AGAIN_MS = 1_000
 """After this time a shard that could not write is told again of what happened; nobody waits."""
 
-"""Pause before a log that could not be loaded is tried again, doubled each time up to a minute."""
-
 _UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 CLIENT_ERRORS: Mapping[ErrorCode, ErrorCode] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: _UNAVAILABLE,
@@ -424,11 +422,7 @@ class CoordinatorRuntime:
         return KafkaError(code, f"{slot.topic_partition}: {error.message or error.code.name}")
 
     def _reload(self, slot: CoordinatorContext) -> None:
-        """Load a shard again that no longer is what its log says.
-
-        After a pause if it was loaded before and nothing was written since: what is overdue would
-        be refused again at once.
-        """
+        """Load a shard again that is not what its log says; after a pause if it cannot write."""
         slot.close()
         reopened = self._open(slot.topic_partition, slot.partition, slot.missed)
         reopened.load_failures, reopened.refusals = slot.load_failures, slot.refusals

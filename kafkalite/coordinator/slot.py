@@ -17,6 +17,8 @@ Replies = Sequence[tuple[Ticket, object]]
 
 LOAD_BACKOFF_MS = 1_000
 LOAD_BACKOFF_MS_MAX = 60_000
+"""Pause before a log that could not be loaded is tried again, doubled each time up to a minute."""
+
 MISSED_MAX = 10_000
 """Events kept for one shard; without the oldest, offsets of a deleted topic stay until they expire.
 Chosen by hand: more topics than are deleted while a log cannot be read or written."""

@@ -255,7 +255,7 @@ class InProcessBroker:
                 if for_ms:
                     await trio.sleep(for_ms / 1000)
                 with trio.fail_after(60):  # a shard that could not write is loaded after a pause
-                    while self.runtime.is_loading():
+                    while self.runtime.is_loading():  # noqa: ASYNC110
                         await trio.sleep(0.1)
                 nursery.cancel_scope.cancel()
 
