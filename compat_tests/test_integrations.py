@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -19,6 +20,7 @@ from compat_tests.cache import locked
 from compat_tests.clients import node_client
 from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
+from tests.action import Runner
 
 REPOSITORY = Path(__file__).parent.parent
 INTEGRATIONS = REPOSITORY / "integrations"
@@ -109,3 +111,29 @@ def test_node_helper_works_with_kafkajs_as_it_is_packed(tmp_path):
     _, environment = node_client("kafkajs")
     command = [node, "--test", "--test-reporter=tap", "orders.test.js"]
     assert "# pass 2" in run(command, project, **environment)
+
+
+@pytest.mark.compat
+def test_go_helper_works_with_franz_go(tmp_path):
+    module = copied("go", tmp_path)
+    go = program("go")
+    assert write_examples(module / "README.md", module) == 1
+    for folder in (module, module / "example"):
+        run([go, "vet", "./..."], folder)
+        said = run([go, "test", "-count=1", "-v", "./..."], folder)
+    for name in ("TestMyConsumerSurvivesALostCommit", "TestMyJobAfterAWeekOfRetention"):
+        assert f"--- PASS: {name}" in said
+
+
+@pytest.mark.compat
+def test_action_for_github_installs_the_broker_that_it_starts(tmp_path):
+    runner = Runner(tmp_path, listen="127.0.0.1:0", http="127.0.0.1:0")
+    for step in (0, 1):
+        code, said = runner.step(step)
+        assert code == 0, said
+    program = tmp_path / "kafkalite" / "bin" / "kafkalite"
+    bootstrap = runner.outputs()["bootstrap-servers"]
+    try:
+        run([str(program), "health", "-b", bootstrap], tmp_path, PYTHONPATH="")
+    finally:
+        os.kill(runner.background(), signal.SIGTERM)

@@ -1,0 +1,3 @@
+module github.com/kafkalite/kafkalite/integrations/go
+
+go 1.22
