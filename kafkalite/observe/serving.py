@@ -14,6 +14,7 @@ from kafkalite.observe.api_configs import ConfigRoutes
 from kafkalite.observe.api_groups import GroupRoutes
 from kafkalite.observe.api_live import LiveRoutes
 from kafkalite.observe.api_messages import MessageRoutes
+from kafkalite.observe.api_security import SecurityRoutes
 from kafkalite.observe.api_topics import TopicRoutes
 from kafkalite.observe.health import Health
 from kafkalite.observe.history import History
@@ -68,6 +69,8 @@ def broker_routes(cluster: InsideCluster, history: History) -> "Iterator[list[Ro
             "node_id": config.node_id,
             "uptime_ms": clock.monotonic_ms() - started_ms,
             "has_journal": parts.requests.max_bytes > 0,
+            "has_control": parts.control.is_allowed,
+            "has_registry": parts.services.registry is not None,
         }
 
     yield Health(cluster).routes()
@@ -115,4 +118,5 @@ def cluster_routes(
     yield ConfigRoutes(cluster).routes()
     yield MessageRoutes(cluster, now_ms).routes()
     yield GroupRoutes(cluster, age_ms).routes()
+    yield SecurityRoutes(cluster).routes()
     yield page_routes()

@@ -1,6 +1,7 @@
 """The console in a real browser: on a broker, and over the wire."""
 
 import json
+import urllib.request
 
 import confluent_kafka
 import pytest
@@ -8,13 +9,30 @@ import trio
 
 from kafkalite import Broker
 from kafkalite.client.cluster import Client
+from kafkalite.client.producer import Producer
+from kafkalite.client.users import set_password
 from kafkalite.console.serving import serve_console
 from kafkalite.http.port import HttpAddress
+from kafkalite.wire.errors import KafkaError
 from tests.console.console_kit import Console, browser
+from tests.observe.observe_kit import Http
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
+ORDER = {"type": "record", "name": "Order", "fields": [{"name": "total", "type": "long"}]}
+STATE = {"name": "state", "type": "string", "default": "open"}
+ORDER_WITH_STATE = {**ORDER, "fields": [*ORDER["fields"], STATE]}
+
 HOSTILE = "<img src=x onerror=\"document.body.dataset.hacked='yes'\"><script>alert(1)</script>"
+
+
+def register(broker, subject, schema):
+    request = urllib.request.Request(
+        f"{broker.schema_registry_url}/subjects/{subject}/versions",
+        json.dumps({"schema": json.dumps(schema)}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    urllib.request.urlopen(request).close()
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +44,7 @@ def driver():
 @pytest.fixture(scope="module")
 def broker():
     config = {"kafkalite.journal.max.bytes": 4_000_000}
-    with Broker(http=True, config=config) as broker:
+    with Broker(http=True, schema_registry=True, config=config) as broker:
         broker.create_topic("orders", partitions=3)
         for number in range(300):
             value = json.dumps({"order": number, "state": "paid" if number % 7 else "open"})
@@ -48,6 +66,10 @@ def broker():
             asynchronous=False,
         )
         consumer.close()
+        with Client(broker.bootstrap) as client:
+            set_password(client, "alice", "secret")
+        for version in (ORDER, ORDER_WITH_STATE):
+            register(broker, "orders-value", version)
         yield broker
 
 
@@ -76,6 +98,10 @@ def console(driver, broker):
         ("clients", "Software"),
         ("live", "Who waits for what"),
         ("brokers/1", "log.retention.hours"),
+        ("faults", "the real time"),
+        ("schemas", "orders-value"),
+        ("schemas/orders-value", "What changed since version 1"),
+        ("security", "alice"),
         ("nowhere", "There is no such page"),
     ],
 )
@@ -86,7 +112,8 @@ def test_each_page_is_drawn(console, page, text):
 
 
 def test_every_field_and_button_has_a_name(console):
-    for page in ("topics", "topics/orders", "topics/orders/produce", "groups/billing", "live"):
+    pages = ("topics", "topics/orders", "topics/orders/produce", "groups/billing", "live", "faults")
+    for page in pages:
         console.open(page)
         nameless = console.script(
             "return [...document.querySelectorAll('input, select, textarea, button')]"
@@ -148,6 +175,63 @@ def test_a_group_is_reset_after_its_plan_was_shown(console):
     console.click("Reset")
     console.wait_text("Done.")
     console.wait_text("lag 300")
+
+
+def test_a_fault_is_added_fires_and_is_removed(console, broker):
+    console.open("faults")
+    console.fill("Rule", '{"api": "Produce", "topic": "faulty", "error": "INVALID_RECORD"}')
+    console.click("Add the rule")
+    console.wait_text("INVALID_RECORD")
+    broker.create_topic("faulty")
+    with Client(broker.bootstrap) as client:
+        producer = Producer(client, "faulty")
+        producer.send(b"x")
+        with pytest.raises(KafkaError, match="INVALID_RECORD"):
+            producer.flush()
+    console.wait_text("in force")
+    assert [rule.hits for rule in broker.server.control.injector.rules] == [1]
+    console.click("Remove all rules")
+    console.wait_text("Nothing here.")
+
+
+def test_the_clock_is_moved_and_put_back(console, broker):
+    console.open("faults")
+    console.wait_text("the real time")
+    console.fill("Seconds", "7200")
+    console.click("Go forward")
+    console.wait_text("2.0 h ahead")
+    console.click("Real time")
+    console.wait(lambda: "ahead" not in console.text)
+
+
+def test_a_schema_is_checked_and_registered(console):
+    console.open("schemas/orders-value")
+    wrong = {**ORDER, "fields": [{"name": "price", "type": "long"}]}
+    console.fill("Schema", json.dumps(wrong))
+    console.click("Check")
+    console.wait_text("It is not compatible.")
+    more = {**ORDER_WITH_STATE, "doc": "An order."}
+    console.fill("Schema", json.dumps(more))
+    console.click("Check")
+    console.wait_text("It is compatible.")
+    console.click("Register")
+    console.wait_text("Version 3")
+
+
+def test_what_clients_push_is_shown(console, broker):
+    """KIP-714: librdkafka pushes once somebody subscribed."""
+    api = Http(f"{broker.http_url}/api/v1")
+    settings = {"set": {"metrics": "*", "interval.ms": "100"}}
+    api.write("POST", "/configs/client-metrics/all", settings)
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce("empty", b"x")
+    producer.flush()
+    console.wait(lambda: producer.poll(0) or api.get("/client-metrics")["clients"])
+    console.wait(lambda: api.get("/client-metrics")["clients"][0]["metrics"])
+    console.open("clients")
+    console.wait_text("pushes")
+    console.script("document.querySelector('details').open = true")
+    console.wait_text("producer.connection.creation.total")
 
 
 def test_a_thousand_topics_are_usable(driver):

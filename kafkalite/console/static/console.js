@@ -1,13 +1,14 @@
 // The console: pages by the part of the address after #, all from /api/v1.
 import { h, ask, state, toast, seg, number, bytes, moment, duration, table, field, button, plot } from "./dom.js";
 import { messagesPage, recordPage, producePage } from "./messages.js";
+import { faultsPage, schemasPage, securityPage } from "./control.js";
 
 let facts = {}, leave = () => {};
 const main = document.getElementById("main");
 
 const PAGES = [
   ["overview", "Overview"], ["topics", "Topics"], ["groups", "Groups"], ["transactions", "Transactions"],
-  ["clients", "Clients", true], ["live", "Live", true],
+  ["clients", "Clients", "is_broker"], ["live", "Live", "is_broker"], ["faults", "Faults", "has_control"], ["schemas", "Schemas", "has_registry"], ["security", "Security"],
 ];
 
 // Repeats `work` while the page is shown and its tab is visible.
@@ -223,8 +224,8 @@ async function clients(place) {
   ], await load());
   const pushed = h("section"), showPushed = async () => {
     const found = (await ask("/client-metrics")).clients;
-    pushed.replaceChildren(h("h2", null, "Their own metrics (KIP-714)"), found.length ? found.map((c) => h("details", null, h("summary", null, `${c.instance_id}: ${c.pushes} pushes, ${bytes(c.pushed_bytes)}`),
-      table("Metrics", [{ name: "Metric", show: (m) => m[0] }, { name: "Value", number: true, key: (m) => m[1], show: (m) => number(m[1]) }], Object.entries(c.metrics)))) : h("p", { class: "quiet" }, "No client pushes any: add a subscription with kafka-client-metrics."));
+    pushed.replaceChildren(h("h2", null, "Their own metrics (KIP-714)"), ...found.length ? found.map((c) => h("details", null, h("summary", null, `${c.instance_id}: ${c.pushes} pushes, ${bytes(c.pushed_bytes)}`),
+      table("Metrics", [{ name: "Metric", show: (m) => m[0] }, { name: "Value", number: true, key: (m) => m[1], show: (m) => number(m[1]) }], Object.entries(c.metrics)))) : [h("p", { class: "quiet" }, "No client pushes any: add a subscription with kafka-client-metrics.")]);
   };
   place.append(h("h1", null, "Clients"), list, pushed);
   await showPushed();
@@ -261,7 +262,7 @@ async function live(place) {
   repeat(showWaits, 2);
 }
 
-const ROUTES = { overview, topics: (p, name, ...rest) => (name ? topic(p, name, ...rest) : topics(p)), groups: (p, name) => (name ? group(p, name) : groups(p)), transactions, clients, live, brokers: (p, id) => { p.append(h("h1", null, `Broker ${id}`)); return configs(p, "broker", id); } };
+const ROUTES = { overview, topics: (p, name, ...rest) => (name ? topic(p, name, ...rest) : topics(p)), groups: (p, name) => (name ? group(p, name) : groups(p)), transactions, clients, live, faults: faultsPage, schemas: schemasPage, security: securityPage, brokers: (p, id) => { p.append(h("h1", null, `Broker ${id}`)); return configs(p, "broker", id); } };
 
 let turn = 0;
 async function route() {
@@ -284,7 +285,7 @@ async function route() {
 
 async function begin() {
   facts = await ask("/cluster");
-  document.getElementById("nav").replaceChildren(...PAGES.filter(([, , inside]) => !inside || facts.is_broker).map(([path, text]) => link(path, text)));
+  document.getElementById("nav").replaceChildren(...PAGES.filter(([, , need]) => !need || facts[need]).map(([path, text]) => link(path, text)));
   for (const item of document.querySelectorAll("#nav a")) if (item.getAttribute("href") === "#/" + (location.hash.slice(2).split("/")[0] || "overview")) item.setAttribute("aria-current", "page");
 }
 
