@@ -45,6 +45,9 @@ COMMANDS: Final = {
     ),
     "configs": Entry("kafkalite.cli.configs", "configs", "Show and change settings."),
     "users": Entry("kafkalite.cli.users", "users", "Users that log in: list, add, remove."),
+    "quotas": Entry(
+        "kafkalite.cli.quotas", "quotas", "How much clients may use: list, set, remove."
+    ),
     "acls": Entry("kafkalite.cli.acls", "acls", "Who may do what: allow, deny, list, explain."),
     "client-config": Entry(
         "kafkalite.cli.client_config", "client_config", "What to paste into a client of --secure."

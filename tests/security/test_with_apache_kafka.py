@@ -17,7 +17,7 @@ def broker():
         tls=True,
         users={"admin": "secret", "alice": 'pass"word'},
         acls=[allow("alice", "read,write", topic="orders"), allow("alice", "read", group="*")],
-        config={"connections.max.reauth.ms": 5_000},
+        config={"connections.max.reauth.ms": 5_000, "delegation.token.secret.key": "x"},
     ) as running:
         running.create_topic("orders")
         yield running
@@ -98,3 +98,53 @@ def test_users_are_made_shown_and_removed(broker, tmp_path):
     tool(broker, tmp_path, "kafka-configs", *delete, *entity)
     with pytest.raises(RuntimeError, match="SaslAuthenticationException"):
         tool(broker, tmp_path, "kafka-topics", "--list", user="zoe")
+
+
+QUOTAS = [
+    (("users", "zoe", "clients", "app"), "producer_byte_rate=1024"),
+    (("users", "zoe"), "consumer_byte_rate=2048,request_percentage=12.5"),
+    (("clients", "app"), "producer_byte_rate=4096"),
+    (("ips", None), "connection_creation_rate=1000"),
+]
+
+
+@pytest.mark.parametrize(("entity", "config"), QUOTAS, ids=lambda one: str(one))
+def test_quotas_are_set_shown_and_removed(broker, tmp_path, entity, config):
+    words = []
+    for kind, name in zip(entity[::2], entity[1::2], strict=True):
+        words += ["--entity-type", kind]
+        words += ["--entity-default"] if name is None else ["--entity-name", name]
+    tool(broker, tmp_path, "kafka-configs", "--alter", "--add-config", config, *words)
+    shown = tool(broker, tmp_path, "kafka-configs", "--describe", *words)
+    for pair in config.split(","):
+        name, _, value = pair.partition("=")
+        assert f"{name}={float(value)}" in shown
+    names = ",".join(pair.partition("=")[0] for pair in config.split(","))
+    tool(broker, tmp_path, "kafka-configs", "--alter", "--delete-config", names, *words)
+    assert config.partition("=")[0] not in tool(
+        broker, tmp_path, "kafka-configs", "--describe", *words
+    )
+
+
+def test_tokens_are_made_shown_used_renewed_and_ended(broker, tmp_path):
+    def tokens(*words, user="alice"):
+        return tool(broker, tmp_path, "kafka-delegation-tokens", *words, user=user)
+
+    made = tokens("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:admin")
+    token_id, hmac = made.strip().splitlines()[-1].split()[:2]
+    shown = tokens("--describe", "--owner-principal", "User:alice", user="admin")
+    assert token_id in shown
+    assert "User:admin" in shown
+    renewed = tokens("--renew", "--renew-time-period", "-1", "--hmac", hmac, user="admin")
+    assert "Completed renew" in renewed
+    broker.security.users[token_id] = hmac
+    settings = broker.client_settings("java", user=token_id, mechanism="SCRAM-SHA-256")
+    line = settings["sasl.jaas.config"].rstrip(";") + ' tokenauth="true";'
+    file = tmp_path / "token.properties"
+    settings["sasl.jaas.config"] = line
+    where = settings.pop("bootstrap.servers")
+    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    words = ("--bootstrap-server", where, "--command-config", str(file), "--list")
+    assert run_tool(KAFKA_4, "kafka-topics", *words, timeout=TIMEOUT_S).stdout.split() == ["orders"]
+    assert "Completed expire" in tokens("--expire", "--expiry-time-period", "-1", "--hmac", hmac)
+    assert token_id not in tokens("--describe")
