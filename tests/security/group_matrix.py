@@ -4,7 +4,7 @@ import time
 
 from kafkalite.security.acls import Operation, ResourceType
 from kafkalite.wire.api import ApiKey as K
-from kafkalite.wire.messages import APIS
+from kafkalite.wire.apis import APIS
 from tests.group.streams.topologies import message, subtopology
 from tests.security.matrix import ORDERS, TOPIC_ID, Need, Row, made, topic
 

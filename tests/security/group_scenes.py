@@ -8,7 +8,7 @@ import time
 from kafkalite.security.acls import CLUSTER_NAME, Operation, ResourceType
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.api import ApiKey as K
-from kafkalite.wire.messages import APIS
+from kafkalite.wire.apis import APIS
 from tests.group.streams.topologies import message, subtopology
 from tests.security.group_matrix import (
     ACKNOWLEDGED,

@@ -3,6 +3,7 @@
 import pytest
 
 from kafkalite.testing.broker import Broker
+from tests.security.admin_matrix import ADMIN_ROWS, OPEN_ROWS
 from tests.security.group_matrix import GROUP_ROWS
 from tests.security.group_scenes import SCENES, played
 from tests.security.matrix import AUTHORIZATION, JAAS, ORDERS, ROWS, SETTINGS, Asker, outcome
@@ -25,7 +26,7 @@ def topic_id(broker):
         return admin.topic_id(ORDERS)
 
 
-@pytest.mark.parametrize("row", [*ROWS, *GROUP_ROWS], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*ROWS, *GROUP_ROWS, *ADMIN_ROWS], ids=lambda row: row.name)
 def test_without_rules_it_is_denied_and_with_all_of_them_allowed(broker, topic_id, row):
     found = outcome(broker.bootstrap, topic_id, row)
     *denied, allowed = found.items()
@@ -36,6 +37,17 @@ def test_without_rules_it_is_denied_and_with_all_of_them_allowed(broker, topic_i
         assert row.code in {code for _, code in codes}, version
     for version, codes in allowed[1].items():
         assert not codes, version
+
+
+@pytest.mark.parametrize("row", OPEN_ROWS, ids=lambda row: row.name)
+def test_these_are_for_everybody(broker, topic_id, row):
+    ((_, by_version),) = set(map(_frozen, outcome(broker.bootstrap, topic_id, row).items()))
+    assert {codes for _, codes in by_version} == {()}
+
+
+def _frozen(item):
+    needs, by_version = item
+    return needs, tuple(by_version.items())
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)

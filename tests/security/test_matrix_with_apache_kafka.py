@@ -4,6 +4,7 @@ import pytest
 
 from compat_tests.apache_kafka import ApacheBroker
 from kafkalite.testing.broker import Broker
+from tests.security.admin_matrix import ADMIN_ROWS, OPEN_ROWS
 from tests.security.group_matrix import GROUP_ROWS
 from tests.security.group_scenes import SCENES, played
 from tests.security.matrix import JAAS, ORDERS, ROWS, SETTINGS, Asker, outcome
@@ -36,7 +37,9 @@ def ours():
         yield running.bootstrap, admin.topic_id(ORDERS)
 
 
-@pytest.mark.parametrize("row", [*ROWS, *GROUP_ROWS], ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", [*ROWS, *GROUP_ROWS, *ADMIN_ROWS, *OPEN_ROWS], ids=lambda row: row.name
+)
 def test_refusals_are_those_of_apache_kafka(apache, ours, row):
     assert outcome(*ours, row) == outcome(*apache, row)
 
