@@ -1,13 +1,15 @@
 """Protobuf: .proto text to descriptors, whether one message type reads another's, values as JSON.
 
-Text is compiled by protoxy (the Rust compiler protox), values are read by Google's own library;
-both are in the extra `registry`, and imported by the first schema of this type.
+Text is compiled by protoc itself, which grpcio-tools has as a module; values are read by Google's own
+library. Both are in the extra `registry`, and imported by the first schema of this type.
 """
 
+import ast
 import base64
 import binascii
 import re
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -53,7 +55,6 @@ def descriptors(text: str, references: Texts) -> Sequence[Any]:
         RegistryError: INVALID_SCHEMA.
     """
     try:
-        import protoxy
         from google.protobuf import descriptor_pb2
     except ImportError:
         raise invalid_schema(MISSING) from None
@@ -77,13 +78,35 @@ def descriptors(text: str, references: Texts) -> Sequence[Any]:
             path = Path(folder, _safe(name))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
+        made = _compiled(folder, main)
+    return [descriptor_pb2.FileDescriptorProto.FromString(each) for each in made]
+
+
+def _compiled(folder: str, main: str) -> list[bytes]:
+    """Return the serialized descriptors of a file and of those that it imports, before it."""
+    try:
+        import grpc_tools
+        from grpc_tools import _protoc_compiler as protoc
+    except ImportError:
+        raise invalid_schema(MISSING) from None
+    own = Path(grpc_tools.__file__).with_name("_proto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as an import that is not used
         try:
-            compiled = protoxy.compile(
-                [str(Path(folder, main))], includes=[folder], include_source_info=False
-            )
-        except (protoxy.ProtoxyError, ValueError) as error:
+            made = protoc.get_protos(main.encode(), [folder.encode(), bytes(own)])
+        except protoc.ProtocErrors as error:
             raise invalid_schema(_complaint(error)) from None
-    return [*compiled.file]
+    return [_serialized_in(code) for _, code in made]
+
+
+def _serialized_in(code: bytes) -> bytes:
+    """Return the descriptor that generated Python code hands to Google's library."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="AddSerializedFile"), args=[ast.Constant(value)]):
+                assert isinstance(value, bytes)
+                return value
+    raise AssertionError("protoc's code has no descriptor")
 
 
 def _before(references: Texts, name: str) -> Texts:
@@ -133,10 +156,12 @@ def _safe(name: str) -> str:
 
 
 def _complaint(error: Exception) -> str:
-    details = getattr(error, "details", "")
-    place = re.search(r"\[[^\]]*?:(\d+):(\d+)\]", details) if isinstance(details, str) else None
-    where = f" (line {place[1]}, column {place[2]})" if place else ""
-    return f"{error}{where}"
+    """Return the first of protoc's complaints that tells a place, else the first."""
+    found = re.findall(r"^(\S+?):(-?\d+):(-?\d+) error: (.*)$", str(error), re.MULTILINE)
+    for _, line, column, message in found:
+        if int(line) >= 0:
+            return f"{message} (line {int(line) + 1}, column {int(column) + 1})"
+    return found[0][3] if found else str(error)
 
 
 def serialized(text: str, references: Texts) -> str:

@@ -1,7 +1,7 @@
 """Text of schemas: whether it is one, its canonical form, and what gets on with what.
 
-Avro is left to Apache's own library, Protobuf to protoxy and Google's; both are imported when the
-first such schema comes (the extra `registry`).
+Avro is left to Apache's own library, Protobuf to protoc; both are imported when the first
+such schema comes (the extra `registry`).
 """
 
 import json

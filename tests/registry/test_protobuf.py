@@ -91,7 +91,7 @@ def test_another_package_is_no_other_message():
     ("text", "references", "why"),
     [
         ("hello", (), "line 1"),
-        ('syntax = "proto3"; message A { int32 a = 1; int32 b = 1; }', (), "already used"),
+        ('syntax = "proto3"; message A { int32 a = 1; int32 b = 1; }', (), "already been used"),
         ('syntax = "proto3"; message A { B b = 1; }', (), "not defined"),
         ('syntax = "proto3"; import "b.proto";', (), "b.proto"),
         ('syntax = "proto3";', (), "no message is defined"),
