@@ -1,7 +1,7 @@
 """Protobuf: .proto text to descriptors, whether one message type reads another's, values as JSON.
 
-Text is compiled by protoc itself, which grpcio-tools has as a module; values are read by Google's own
-library. Both are in the extra `registry`, and imported by the first schema of this type.
+Text is compiled by protoc, a module of grpcio-tools; values are read by Google's own library.
+Both are in the extra `registry`, and imported by the first schema of this type.
 """
 
 import ast

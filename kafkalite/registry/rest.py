@@ -18,6 +18,7 @@ from kafkalite.registry.model import (
     schema_json,
     type_and_references,
 )
+from kafkalite.registry.schemas import formatted
 from kafkalite.registry.service import HandedOn, Registry
 from kafkalite.registry.shard import (
     CheckCompatibility,
@@ -29,7 +30,6 @@ from kafkalite.registry.shard import (
     SetCompatibility,
     SetMode,
     read_schema,
-    schema_of,
 )
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -214,20 +214,20 @@ class RegistryApi:
         return await self._look(look)
 
     async def _schema(self, request: HttpRequest) -> Any:
-        schema_id, subject = _schema_id(request), request.text("subject")
-        wants_max = request.flag("fetchMaxId")
+        # Subjects only say in which context the id counts, and there is one.
+        schema_id = _schema_id(request)
+        wants_max, form = request.flag("fetchMaxId"), request.text("format")
 
         def look(state: RegistryState) -> Any:
-            schema = schema_of(state, schema_id, subject)
-            told = {**type_and_references(schema), "schema": schema.text}
+            schema = state.schema(schema_id)
+            text = formatted(schema, [*state.resolve(schema.references)], form)
+            told = {**type_and_references(schema), "schema": text}
             return {**told, "maxId": state.last_id} if wants_max else told
 
         return await self._look(look)
 
     async def _schema_text(self, request: HttpRequest) -> Any:
-        schema_id, subject = _schema_id(request), request.text("subject")
-        text = await self._look(lambda state: schema_of(state, schema_id, subject).text)
-        return _Text(text)
+        return _Text((await self._schema(request))["schema"])
 
     async def _schema_subjects(self, request: HttpRequest) -> Any:
         schema_id, deleted = _schema_id(request), request.flag("deleted")
@@ -274,11 +274,13 @@ class RegistryApi:
 
     async def _version(self, request: HttpRequest) -> Any:
         subject, wanted = _subject(request), request.parameters["version"]
-        deleted = request.flag("deleted")
+        deleted, form = request.flag("deleted"), request.text("format")
 
         def look(state: RegistryState) -> Any:
             found = state.version(subject, wanted, deleted=deleted)
-            return schema_json(found, state.schemas[found.schema_id])
+            schema = state.schemas[found.schema_id]
+            text = formatted(schema, [*state.resolve(schema.references)], form)
+            return {**schema_json(found, schema), "schema": text}
 
         return await self._look(look)
 

@@ -78,6 +78,25 @@ def incompatibilities(
             )
 
 
+def formatted(schema: Schema, references: Resolved, form: str) -> str:
+    """Return a schema's text in one of Confluent's formats; as it is if it has no such form.
+
+    "serialized" is a Protobuf descriptor in base64, "resolved" an Avro schema that has all that it
+    refers to in it.
+
+    Raises:
+        RegistryError: INVALID_SCHEMA, it was stored by something that checks less.
+    """
+    match schema.schema_type, form:
+        case SchemaType.PROTOBUF, "serialized":
+            return protobuf.serialized(schema.text, texts_of(references))
+        case SchemaType.AVRO, "resolved":
+            parsed: Any = parse_avro(schema, references)
+            return _compact(parsed.to_json(), sort=False)
+        case _:
+            return schema.text
+
+
 def _load(text: str) -> Any:
     try:
         return json.loads(text)

@@ -15,7 +15,6 @@ from kafkalite.registry.errors import (
     RegistryError,
     RegistryErrorCode,
     invalid_schema,
-    schema_not_found,
 )
 from kafkalite.registry.model import (
     GLOBAL,
@@ -441,17 +440,3 @@ def _not_configured(subject: str | None) -> RegistryError:
         RegistryErrorCode.SUBJECT_COMPATIBILITY_NOT_CONFIGURED,
         f"Subject '{subject}' does not have subject-level compatibility configured",
     )
-
-
-def schema_of(state: RegistryState, schema_id: int, subject: str) -> Schema:
-    """Return a schema by its id, if a subject (where one is named) has it.
-
-    Raises:
-        RegistryError: SCHEMA_NOT_FOUND.
-    """
-    schema = state.schema(schema_id)
-    if subject and not any(
-        each.schema_id == schema_id for each in state.versions(subject, deleted=True)
-    ):
-        raise schema_not_found()
-    return schema

@@ -1,10 +1,12 @@
 """The registry as clients call it: over HTTP, and by confluent-kafka's own client."""
 
+import base64
 import json
 import urllib.error
 import urllib.request
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from kafkalite.testing import Broker
 from tests.registry.harness import OPTIONAL_B, record
@@ -53,6 +55,8 @@ def test_schemas_are_registered_and_found(broker):
     status, found = call(broker, "GET", "/schemas/ids/1")
     assert (status, json.loads(found["schema"])["name"]) == (200, "R")
     assert call(broker, "GET", "/schemas/ids/1/schema")[1]["name"] == "R"
+    # Deserializers name the subject that they expect, which need not be the schema's.
+    assert call(broker, "GET", "/schemas/ids/1?subject=other")[0] == 200
     status, found = call(broker, "GET", "/subjects/orders-value/versions/latest")
     assert (found["version"], found["id"], found["subject"]) == (2, 2, "orders-value")
     assert call(broker, "GET", "/subjects/orders-value/versions/1/schema")[1]["name"] == "R"
@@ -75,7 +79,6 @@ def test_schemas_are_registered_and_found(broker):
         ("GET", "/subjects/s/versions/zero", None, 42202),
         ("GET", "/subjects/s/versions/0", None, 42202),
         ("GET", "/schemas/ids/99", None, 40403),
-        ("GET", "/schemas/ids/1?subject=other", None, 40403),
         ("POST", "/subjects/s", {"schema": record("zzz")}, 40403),
         ("POST", "/subjects/s/versions", {"schema": "{"}, 42201),
         ("POST", "/subjects/s/versions", {}, 42201),
@@ -163,3 +166,19 @@ def test_schemas_outlive_a_restart(tmp_path):
 def test_without_the_setting_there_is_none():
     with Broker(http=True) as broker:
         assert call(broker, "GET", "/subjects")[0] == 404
+
+
+def test_schemas_are_told_in_the_format_that_is_asked_for(broker):
+    proto = 'syntax = "proto3"; message A { int32 a = 1; }'
+    schema_id = register(broker, "p", proto, schemaType="PROTOBUF")
+    for path in (f"/schemas/ids/{schema_id}", "/subjects/p/versions/latest"):
+        text = call(broker, "GET", f"{path}?format=serialized")[1]["schema"]
+        assert FileDescriptorProto.FromString(base64.b64decode(text)).message_type[0].name == "A"
+        assert "message A" in call(broker, "GET", path)[1]["schema"]
+    register(broker, "inner", record("x", name="Inner"))
+    reference = {"name": "Inner", "subject": "inner", "version": 1}
+    outer = '{"type":"array","items":"Inner"}'
+    schema_id = register(broker, "outer", outer, references=[reference])
+    text = call(broker, "GET", f"/schemas/ids/{schema_id}?format=resolved")[1]["schema"]
+    assert json.loads(text)["items"]["fields"][0]["name"] == "x"
+    assert call(broker, "GET", f"/schemas/ids/{schema_id}")[1]["schema"] == outer

@@ -1,0 +1,1 @@
+"""Serializers of other languages and makers on kafkalite's schema registry: programs of one run."""
