@@ -193,6 +193,7 @@ def test_go_takes_the_snippet(broker):
     assert values(broker, "go", 1) == ["franz-go"]
 
 
+@pytest.mark.long
 def test_spring_takes_the_file(broker, tmp_path):
     (tmp_path / "application.properties").write_text(printed(broker, "spring"))
     run([*spring_command(), "spring", "spring"], cwd=tmp_path)

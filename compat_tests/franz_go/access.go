@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -14,6 +15,8 @@ import (
 var (
 	encryption = kgo.DialTLSConfig(tlsConfig())
 	login      = kgo.SASL(loginOf()...)
+	// Without a logger it tells nobody why it cannot connect, and tries again and again.
+	logger = kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelWarn, nil))
 )
 
 func loginOf() []sasl.Mechanism {

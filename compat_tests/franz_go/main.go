@@ -60,7 +60,7 @@ func soon() context.Context {
 
 func admin() *kadm.Client {
 	adminOnce.Do(func() {
-		client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), encryption, login, freshMetadata)
+		client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), encryption, login, logger, freshMetadata)
 		if err != nil {
 			panic(err)
 		}
@@ -103,7 +103,7 @@ func produce(request *Request) (any, error) {
 	}
 	acks := map[string]kgo.Acks{"0": kgo.NoAck(), "1": kgo.LeaderAck(), "all": kgo.AllISRAcks(), "": kgo.AllISRAcks()}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap...), encryption, login, freshMetadata, kgo.RequiredAcks(acks[request.Acks]),
+		kgo.SeedBrokers(bootstrap...), encryption, login, logger, freshMetadata, kgo.RequiredAcks(acks[request.Acks]),
 		kgo.ProducerBatchCompression(codecs[codecOr(request)]), kgo.ProducerLinger(20 * time.Millisecond),
 		// No RecordDeliveryTimeout: it counts from the record's own timestamp, so old ones never go out.
 		kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(20),
@@ -161,7 +161,7 @@ func consume(request *Request) (any, error) {
 		partitions[partitionOf(text)] = offset
 	}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap...), encryption, login, freshMetadata, kgo.FetchMaxWait(100 * time.Millisecond),
+		kgo.SeedBrokers(bootstrap...), encryption, login, logger, freshMetadata, kgo.FetchMaxWait(100 * time.Millisecond),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{request.Topic: partitions}),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 	}
@@ -213,7 +213,7 @@ func memberOpen(request *Request) (any, error) {
 		start = kgo.NewOffset().AtEnd()
 	}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap...), encryption, login, freshMetadata, kgo.ClientID(request.Member), kgo.ConsumerGroup(request.Group),
+		kgo.SeedBrokers(bootstrap...), encryption, login, logger, freshMetadata, kgo.ClientID(request.Member), kgo.ConsumerGroup(request.Group),
 		kgo.ConsumeTopics(request.Topics...), kgo.Balancers(balancers[request.Assignor]),
 		kgo.ConsumeResetOffset(start), kgo.FetchMaxWait(100 * time.Millisecond),
 		kgo.SessionTimeout(time.Duration(numberOr(request.SessionTimeoutMs, 10000)) * time.Millisecond),

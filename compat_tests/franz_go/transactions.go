@@ -28,7 +28,7 @@ func init() {
 
 func txnOpen(request *Request) (any, error) {
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap...), encryption, login, freshMetadata, kgo.TransactionalID(request.TransactionalID),
+		kgo.SeedBrokers(bootstrap...), encryption, login, logger, freshMetadata, kgo.TransactionalID(request.TransactionalID),
 		kgo.TransactionTimeout(time.Duration(numberOr(request.TimeoutMs, 60000)) * time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
 	}
@@ -144,7 +144,7 @@ func readUntil(request *Request) (any, error) {
 		starts[partition] = kgo.NewOffset().AtStart()
 	}
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(bootstrap...), encryption, login, freshMetadata, kgo.FetchMaxWait(100*time.Millisecond), kgo.FetchIsolationLevel(level),
+		kgo.SeedBrokers(bootstrap...), encryption, login, logger, freshMetadata, kgo.FetchMaxWait(100*time.Millisecond), kgo.FetchIsolationLevel(level),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{request.Topic: starts}))
 	if err != nil {
 		return nil, err

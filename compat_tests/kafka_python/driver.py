@@ -5,6 +5,7 @@ Started as ``python -m compat_tests.kafka_python.driver``.
 
 from __future__ import annotations
 
+import logging
 import queue
 import re
 import sys
@@ -132,6 +133,8 @@ class Program(Transactions, DriverProgram):
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
+        if security.wanted():  # why it does not get in, it tells its log alone
+            logging.basicConfig(level=logging.INFO)
         self._admin: KafkaAdminClient | None = None
 
     @property

@@ -81,6 +81,7 @@ ssl.keyStore.type=PEM
 ssl.trustStore.location={truststore}
 ssl.trustStore.type=PEM
 ssl.clientAuth=want
+ssl.enabledProtocols=TLSv1.2,TLSv1.3
 """
 
 LOGINS: Final = """authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
