@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 CLIENTS = [client for client in all_clients() if client.is_current]
 WITH_TOKENS = [c for c in CLIENTS if c.name in ("Java", "confluent-kafka", "franz-go")]
 SERVERS = {"kafkalite": kafkalite_server, "Apache-Kafka": apache_server}
-LESS_OFTEN = {way: pytest.mark.long for way in ("TLS", "PLAIN")}
+LESS_OFTEN = dict.fromkeys(("TLS", "PLAIN"), pytest.mark.long)
 """What mutual TLS and SCRAM have too is left to the long runs."""
 _NUMBERS = itertools.count()
 
