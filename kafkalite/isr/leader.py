@@ -257,7 +257,9 @@ class Leader:
         if error in RESETTING_REFUSALS:
             is_resignation = self.broker_id not in self.state.proposed_isr
             self.state = self.state.committed
-            if self._resigns and not is_resignation:
+            if is_resignation:
+                self._resigns = False  # until it is told again
+            elif self._resigns:
                 self._step_down_now(self.state)
             return self._advance()
         if error not in FINAL_REFUSALS:
