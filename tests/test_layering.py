@@ -1,31 +1,50 @@
 """The structure of the package, held as data and read from its imports (docs/architecture.md)."""
 
 import ast
+import re
 import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "kafkalite"
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "kafkalite"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 600
 
 LAYERS = [
-    {"types", "clock", "log_config", "settings", "config"},
+    {"types", "clock", "log_config"},
+    {"settings"},
+    {"config"},
     {"wire"},
     {"log"},
-    {"coordinator", "group", "share", "txn", "isr", "meta", "security", "quota"},
+    {"security"},
+    {"meta/entities", "meta/image"},
+    {"quota"},
+    {"meta"},
+    {"security/logins"},
+    {"isr", "coordinator"},
+    {"group"},
+    {"txn"},
+    {"share"},
     {"api"},
-    {"network", "peers", "http", "client"},
-    {"faults", "registry", "fixtures"},
+    {"http", "client"},
+    {"network"},
+    {"peers", "faults", "fixtures", "registry"},
     {"observe"},
     {"server"},
-    {"testing", "pipeline", "sim", "cli", "console", "__main__"},
+    {"cli/parameters"},
+    {"pipeline", "console"},
+    {"testing"},
+    {"sim"},
+    {"cli"},
+    {"__main__"},
 ]
-"""What stands lower in this list may import what stands higher, never the other way round."""
+"""A module imports from rows above its own, and from its own package: never from a row below, nor
+from its neighbours in a row. A module may have a row of its own, to be imported from there."""
 
 CORES = {
     "api/client_metrics", "api/fetch_session", "api/share_session", "coordinator/records",
@@ -49,8 +68,114 @@ CORES = {
 
 NOT_IN_CORES = {"trio", "socket", "os", "time", "random", "threading", "logging", "kazoo"}
 
-THREADED = {"log/disk", "meta/zookeeper/store", "testing/broker", "testing/proxy"}
-"""The modules that may start threads; those of testing/ work while the test's thread blocks."""
+THREADED = {
+    "log/disk": "fsync and other work on files that takes long",
+    "clock": "real time beside a clock that stands",
+    "cli/serve": "waits for the end of standard input",
+    "console/wire": "a blocking client",
+    "faults/control": "asks other brokers by a blocking client",
+    "faults/remote": "asks several brokers at once",
+    "http/port": "imports the HTTP server while clients are served",
+    "network/issuer": "fetches an issuer's keys",
+    "network/login": "hashes passwords",
+    "registry/lookup": "asks another schema registry",
+    "testing/broker": "works while the test's thread blocks",
+    "testing/proxy": "likewise",
+}
+"""The modules that may start threads, and what for. Threads do not touch a broker's state."""
+
+BROAD_HANDLERS = {
+    "cli/sim": 1, "coordinator/runtime": 1, "http/server": 2, "network/connection": 3,
+    "network/dispatch": 1, "network/large": 1, "network/poller": 3, "network/transport": 1,
+    "pipeline/archive": 1, "pipeline/audit": 1, "pipeline/broker_view": 2, "pipeline/replay": 1,
+    "pipeline/session": 1, "sim/campaign": 1,
+}  # fmt: skip
+"""Modules with `except Exception`, and how often: a task that serves many outlives one of them."""
+
+PROTOCOL_METHODS_MAX = 8
+LARGE_PROTOCOLS = {
+    "coordinator/partition.CoordinatorPartition": 9,
+    "group/kinds.Group": 14,
+    "log/disk.Disk": 14,
+    "meta/store.MetadataStore": 10,
+}
+"""Larger ones; these may become smaller."""
+
+SKIPS = {
+    "tests/cli/test_cluster.py": (1, "/proc is Linux's"),
+    "tests/console/console_kit.py": (1, "no Chromium; CI fails instead"),
+    "tests/network/test_delayed.py": (1, "epoll is Linux's"),
+    "tests/network/test_pipelining.py": (2, "likewise"),
+    "tests/network/test_poller.py": (1, "likewise"),
+    "tests/network/test_transport.py": (1, "POLLRDHUP is Linux's"),
+    "tests/server/test_broker.py": (1, "a machine without IPv6"),
+    "tests/test_guards.py": (1, "counts of bytecodes are of one version of Python"),
+    "tests/testing/test_namespaces.py": (1, "namespaces need Linux and root"),
+    "tests/testing/test_processes.py": (1, "/proc is Linux's"),
+    "compat_tests/conftest.py": (1, "a missing program; CI fails instead"),
+}
+"""Tests that may be skipped: by file, how many marks there are and why. A library that is in the
+extra `test` is no reason."""
+
+TESTED_BY: dict[str, tuple[str, ...]] = {
+    "faults/answers": ("faults/test_specification.py", "testing/test_faults.py"),
+    "faults/partitions": ("testing/test_faults.py",),
+    "group/classic/part": (
+        "group/test_shard.py",
+        "group/classic/test_join.py",
+        "group/test_admin.py",
+    ),
+    "group/consumer/classic_members": ("group/consumer/test_migration.py",),
+    "group/consumer/describe": ("group/consumer/test_part.py",),
+    "group/consumer/embedded": ("group/consumer/test_migration.py",),
+    "group/consumer/fencing": (
+        "group/consumer/test_heartbeat.py",
+        "group/consumer/test_migration.py",
+    ),
+    "group/consumer/group": (
+        "group/consumer/test_heartbeat.py",
+        "group/consumer/test_migration.py",
+    ),
+    "group/consumer/member": (
+        "group/consumer/test_heartbeat.py",
+        "group/consumer/test_migration.py",
+    ),
+    "group/consumer/records": (
+        "group/consumer/test_heartbeat.py",
+        "group/consumer/test_migration.py",
+    ),
+    "group/consumer/room": ("group/consumer/test_heartbeat.py", "group/consumer/test_migration.py"),
+    "group/consumer/target": ("group/consumer/test_heartbeat.py",),
+    "group/consumer/update": (
+        "group/consumer/test_heartbeat.py",
+        "group/consumer/test_migration.py",
+    ),
+    "group/kinds": ("group/share/test_group.py",),
+    "group/parts": (
+        "group/test_shard.py",
+        "group/streams/test_part.py",
+        "group/share/test_group.py",
+        "group/consumer/test_part.py",
+    ),
+    "group/shards": ("group/test_shard.py",),
+    "group/share/heartbeat": ("group/share/test_group.py",),
+    "group/share/part": ("group/share/test_group.py",),
+    "group/share/records": ("group/share/test_group.py",),
+    "group/share/states": ("group/share/test_group.py",),
+    "group/streams/describe": ("group/streams/test_part.py",),
+    "group/streams/endpoints": ("group/streams/test_part.py", "group/streams/test_heartbeat.py"),
+    "isr/offline": ("isr/test_failing_disks.py",),
+    "isr/state": ("isr/test_leader.py",),
+    "meta/client_quotas": ("quota/test_with_a_broker.py",),
+    "meta/entities": ("network/test_login.py",),
+    "security/exchanges": ("network/test_login.py",),
+    "security/shorthand": ("security/test_acls.py",),
+    "share/acquisition": ("share/test_partition.py",),
+    "share/inflight": ("share/test_partition.py",),
+    "wire/errors": ("group/test_shard.py",),
+}
+"""Cores that are parts of a larger one and tested through it: these files run four of five of their
+statements and more."""
 
 ONLY_IMPORTERS = {
     "kazoo": {"meta/zookeeper"},
@@ -59,7 +184,7 @@ ONLY_IMPORTERS = {
     "construct": {"wire"},
     "h11": {"http/server"},
     "pyspark": {"pipeline"},
-    "threading": THREADED,
+    "threading": set(THREADED),
     "re2": {"group/consumer/patterns"},
     "xxhash": {"group/topic_hash"},
 }
@@ -91,14 +216,18 @@ def name_of(path: Path) -> str:
     return name.removesuffix("/__init__")
 
 
+@cache
+def place_of(name: str) -> str:
+    """The entry of LAYERS that a module belongs to: the longest that its name begins with."""
+    if name.split("/")[0] in {"__init__", "__version__"}:  # the package itself
+        return "types"
+    entries = [entry for layer in LAYERS for entry in layer if is_in(name, {entry})]
+    assert entries, f"{name} has no place in LAYERS"
+    return max(entries, key=len)
+
+
 def layer_of(name: str) -> int:
-    top = name.split("/")[0]
-    if top.startswith("__") and top != "__main__":  # the package itself, and its __version__
-        return 0
-    for index, layer in enumerate(LAYERS):
-        if top in layer or any(top.startswith(f"{member}_") for member in layer):
-            return index
-    raise AssertionError(f"{name} has no place in LAYERS")
+    return next(index for index, layer in enumerate(LAYERS) if place_of(name) in layer)
 
 
 def is_in(name: str, places: set[str]) -> bool:
@@ -127,13 +256,14 @@ def imports_of(tree: ast.AST) -> frozenset[str]:
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 class TestEachModule:
-    def test_imports_only_what_stands_below_it(self, path):
+    def test_imports_only_what_stands_above_it(self, path):
         name = name_of(path)
         for imported in imports_of(tree_of(path)):
             if not imported.startswith("kafkalite."):
                 continue
             target = imported.removeprefix("kafkalite.").replace(".", "/")
-            assert layer_of(target) <= layer_of(name), f"{name} may not import {imported}"
+            is_own = target.split("/")[0] == name.split("/")[0]
+            assert is_own or layer_of(target) < layer_of(name), f"{name} may not import {imported}"
 
     def test_core_has_no_way_to_the_outside(self, path):
         name = name_of(path)
@@ -167,3 +297,112 @@ class TestEachModule:
         shadowed = {path.stem} & sys.stdlib_module_names - {"types", "__init__", "__main__"}
         # kafkalite.types and kafkalite.group.* are only ever imported by their full names.
         assert not shadowed
+
+
+def test_packages_are_drawn_in_the_order_that_is_checked():
+    """The table in docs/architecture.md has each package once, in the order of LAYERS."""
+    text = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    section = text.split("\n## Packages, from the bottom up\n")[1].split("\n## ")[0]
+    cells = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+    told = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    layers = [layer_of(name) for name in told]
+    assert layers == sorted(layers)
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert sorted(told) == sorted(packages)
+
+
+def files_that_test(name: str) -> list[Path]:
+    """The test files of a core: its own, or those that are listed for it."""
+    path = Path(name)
+    own = TESTS / path.parent / f"test_{path.name}.py"
+    return [own] if own.exists() else [TESTS / each for each in TESTED_BY.get(name, ())]
+
+
+def decides(path: Path) -> bool:
+    """Whether a module has a condition or a loop anywhere; declarations have none."""
+    branches = (ast.If, ast.IfExp, ast.For, ast.While, ast.Match, ast.BoolOp, ast.comprehension)
+    nodes = (node for node in ast.walk(tree_of(path)) if isinstance(node, branches))
+    return not all(map(is_type_checking, nodes))
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if is_in(name_of(path), CORES) and decides(path)], ids=name_of
+)
+def test_core_has_a_test_file(path):
+    """`tests/<folder>/test_<module>.py`, unless TESTED_BY says which test it through another."""
+    name = name_of(path)
+    found = files_that_test(name)
+    assert found, f"{name} needs tests/{Path(name).parent}/test_{Path(name).name}.py"
+    assert all(file.exists() for file in found), f"TESTED_BY of {name} is out of date"
+
+
+def test_nothing_is_listed_that_has_a_test_file_of_its_own():
+    modules = {name_of(path) for path in MODULES}
+    for name in TESTED_BY:
+        assert name in modules, f"{name} is gone"
+        assert not (TESTS / Path(name).parent / f"test_{Path(name).name}.py").exists(), name
+
+
+def handlers_of(path: Path, caught: str) -> list[ast.ExceptHandler]:
+    return [
+        node
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or caught in re.findall(r"\w+", ast.unparse(node.type)))
+    ]
+
+
+def test_every_exception_is_caught_in_few_places():
+    """`except Exception` hides bugs: each of them is counted, and says why where it is."""
+    found = {name_of(path): len(handlers_of(path, "Exception")) for path in MODULES}
+    assert {name: count for name, count in found.items() if count} == BROAD_HANDLERS
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_cancellation_is_never_swallowed(path):
+    """What catches BaseException raises again, or hands on what it caught."""
+    for handler in handlers_of(path, "BaseException"):
+        names = {node.id for node in ast.walk(handler) if isinstance(node, ast.Name)}
+        raises = any(isinstance(node, ast.Raise) for node in ast.walk(handler))
+        assert raises or (handler.name in names), f"line {handler.lineno}"
+
+
+def test_threads_are_started_where_they_are_listed():
+    found = set()
+    for path in MODULES:
+        imported = {each.split(".")[0] for each in imports_of(tree_of(path))}
+        words = {node.attr for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)}
+        if "to_thread" in words or imported & {"threading", "concurrent"}:
+            found.add(name_of(path))
+    assert found == set(THREADED)
+
+
+def test_tests_are_skipped_for_reasons_that_are_listed():
+    words = re.compile(r"\bpytest\.(?:mark\.)?(?:skip|skipif|xfail|importorskip)\(")
+    root = PACKAGE.parent
+    found = {
+        path.relative_to(root).as_posix(): len(words.findall(path.read_text()))
+        for folder in ("tests", "compat_tests", "spark_tests")
+        for path in (root / folder).rglob("*.py")
+        if path != Path(__file__)
+    }
+    listed = {file: count for file, (count, _) in SKIPS.items()}
+    assert {file: count for file, count in found.items() if count} == listed
+
+
+def methods_of(path: Path) -> dict[str, int]:
+    """The protocols of a module, and how many methods each wants."""
+    return {
+        f"{name_of(path)}.{node.name}": sum(
+            isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) for member in node.body
+        )
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef) and "Protocol" in map(ast.unparse, node.bases)
+    }
+
+
+def test_protocols_are_small():
+    """Whoever plays a part in a test or a simulation has to write all of its methods."""
+    found = {name: count for path in MODULES for name, count in methods_of(path).items()}
+    large = {name: count for name, count in found.items() if count > PROTOCOL_METHODS_MAX}
+    assert large == LARGE_PROTOCOLS

@@ -379,6 +379,11 @@ class _Recovery:
             if segment is self.segments.active:
                 segment.write_indexes()
                 return
+            if not segment.size and "compact" not in self.config.cleanup_policy:
+                # Nothing of it had reached the disk; the next start would take it for damage.
+                logger.warning("%s: nothing of it was flushed", segment.path(LOG_SUFFIX))
+                self._drop([segment])
+                continue
             segment.finish()
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import confluent_kafka
 import pytest
 
 from kafkalite.cli.main import run
@@ -62,7 +63,6 @@ class TestRunning:
         assert oct((data_dir / "secure" / "users.json").stat().st_mode)[-3:] == "600"
 
     def test_librdkafka_takes_what_is_printed(self, secure, data_dir, capsys):
-        confluent_kafka = pytest.importorskip("confluent_kafka")
         lines = config("librdkafka", data_dir, capsys).splitlines()
         settings = {}
         for line in lines:

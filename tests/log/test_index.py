@@ -137,8 +137,9 @@ def test_a_failed_write_is_made_good_by_the_next():
     index = offset_index(disk)
     index.append(101, 5)
     heal = disk.fail("append", error=errno.ENOSPC)
-    with pytest.raises(OSError):
+    with pytest.raises(OSError) as refused:
         index.write_pending()
+    assert refused.value.errno == errno.ENOSPC
     heal()
     index.append(102, 6)
     index.write_pending()

@@ -49,6 +49,7 @@ def test_log_is_told_of_what_its_disk_cannot_read(code, is_told):
     disk.fail("pread", error=code)
     with pytest.raises(OSError) as raised:
         region.read()
+    assert raised.value.errno == code
     assert told == [raised.value] * is_told
 
 
@@ -64,5 +65,5 @@ def test_log_is_not_told_of_what_a_truncation_took(file):
 def test_the_empty_region_has_no_bytes_and_no_file():
     assert len(EMPTY_REGION) == 0
     assert EMPTY_REGION.read() == b""
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="an empty region has no file"):
         EMPTY_REGION.fileno()

@@ -375,8 +375,9 @@ def test_a_refused_append_changes_nothing():
     add(segment, 100, timestamp=50)
     size = segment.size
     disk.fail("append", ".log", error=errno.ENOSPC, times=1)
-    with pytest.raises(OSError):
+    with pytest.raises(OSError) as refused:
         add(segment, 101, timestamp=60)
+    assert refused.value.errno == errno.ENOSPC
     assert segment.size == size
     assert segment.largest == (50, 100)
     add(segment, 101)

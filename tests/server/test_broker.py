@@ -57,7 +57,7 @@ def first_error(group):
 
 async def start_and_fail(*arguments, **settings):
     """Return why a broker did not start."""
-    with pytest.raises(BaseException) as failure:
+    with pytest.raises(ExceptionGroup) as failure:
         async with running(*arguments, **settings):
             pass
     return first_error(failure.value)

@@ -37,8 +37,6 @@ from tests.wire import (
 )
 from tests.wire.samples import CODECS, name_of
 
-pytest.importorskip("kafka")
-
 FIXED = {
     "bool": Bool,
     "int8": Int8,

@@ -2,6 +2,7 @@
 
 import importlib.resources
 import re
+import warnings
 
 import pytest
 
@@ -15,7 +16,8 @@ from tests.wire import (
 )
 from tests.wire.samples import CODECS, name_of, sample
 
-kafka_messages = pytest.importorskip("kafka.protocol.api_message")
+with warnings.catch_warnings(action="ignore"):
+    import kafka.protocol.api_message as kafka_messages
 
 # kafka-python reads its JSON by functions that Python 3.11 calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
