@@ -25,7 +25,7 @@ LAYERS = [
     {"meta/entities", "meta/image"},
     {"quota"},
     {"meta"},
-    {"security/logins"},
+    {"security/logins", "security/delegation_tokens"},
     {"isr", "coordinator"},
     {"group"},
     {"txn"},
@@ -71,7 +71,6 @@ NOT_IN_CORES = {"trio", "socket", "os", "time", "random", "threading", "logging"
 THREADED = {
     "log/disk": "fsync and other work on files that takes long",
     "clock": "real time beside a clock that stands",
-    "cli/serve": "waits for the end of standard input",
     "console/wire": "a blocking client",
     "faults/control": "asks other brokers by a blocking client",
     "faults/remote": "asks several brokers at once",
@@ -167,11 +166,13 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
     "isr/offline": ("isr/test_failing_disks.py",),
     "isr/state": ("isr/test_leader.py",),
     "meta/client_quotas": ("quota/test_with_a_broker.py",),
+    "meta/delegation_tokens": ("security/test_delegation_tokens.py",),
     "meta/entities": ("network/test_login.py",),
     "security/exchanges": ("network/test_login.py",),
     "security/shorthand": ("security/test_acls.py",),
     "share/acquisition": ("share/test_partition.py",),
     "share/inflight": ("share/test_partition.py",),
+    "wire/apis": ("wire/test_api.py",),
     "wire/errors": ("group/test_shard.py",),
 }
 """Cores that are parts of a larger one and tested through it: these files run four of five of their
