@@ -37,6 +37,8 @@ from tests.wire import (
 )
 from tests.wire.samples import CODECS, name_of
 
+pytest.importorskip("kafka")
+
 FIXED = {
     "bool": Bool,
     "int8": Int8,
