@@ -3,7 +3,7 @@
 #   docker build -t kafkalite .
 #   docker run --rm -p 9092:9092 kafkalite
 #
-# It also takes the place of apache/kafka and confluentinc/cp-kafka (docs/testing.md).
+# It also takes the place of apache/kafka and confluentinc/cp-kafka (docs/how-to/containers.md).
 # Settings are Kafka's, as variables: -e KAFKA_NUM_PARTITIONS=4 sets num.partitions, and
 # -e KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://myhost:9092 what clients are told to connect to.
 
@@ -29,7 +29,7 @@ COPY integrations/image/ /
 RUN pip install --no-cache-dir . \
     && useradd --create-home --uid 1000 kafkalite \
     && install -d -o kafkalite /var/lib/kafkalite /var/lib/kafka/data \
-    && chown -R kafkalite /etc/confluent/docker /etc/kafka/docker
+    && chown -R kafkalite /etc/confluent/docker /etc/kafka/docker /opt/kafka
 USER kafkalite
 WORKDIR /var/lib/kafkalite
 VOLUME /var/lib/kafkalite

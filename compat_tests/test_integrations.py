@@ -20,6 +20,7 @@ from compat_tests.cache import locked
 from compat_tests.clients import node_client
 from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
+from kafkalite import __version__
 from tests.action import Runner
 
 REPOSITORY = Path(__file__).parent.parent
@@ -92,7 +93,7 @@ def test_junit_extension_is_built_and_tests_a_spring_application(tmp_path):
     ):
         assert re.search(rf'<testcase name="{name}', reports), name
     assert "<failure" not in reports
-    assert (project / "target" / "kafkalite-junit-0.1.0-SNAPSHOT.jar").exists()
+    assert (project / "target" / f"kafkalite-junit-{__version__}.jar").exists()
 
 
 @pytest.mark.compat
@@ -101,8 +102,7 @@ def test_node_helper_works_with_kafkajs_as_it_is_packed(tmp_path):
     node = program("node")
     assert "# pass 5" in run([node, "--test", "--test-reporter=tap"], package)
     run([program("npm"), "pack", "--silent", "--pack-destination", str(tmp_path)], package)
-    (archive,) = tmp_path.glob("kafkalite-*.tgz")
-    with tarfile.open(archive) as packed:
+    with tarfile.open(tmp_path / f"kafkalite-{__version__}.tgz") as packed:
         packed.extractall(tmp_path / "unpacked", filter="data")
     project = tmp_path / "project"
     installed = project / "node_modules" / "kafkalite"

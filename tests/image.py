@@ -17,7 +17,7 @@ from tests.compose import ROOT, dockerfile, last_of, variables_of
 #: Paths that scripts of the image or of test kits write or name.
 _PATHS = re.compile(
     r"(?<![\w./-])/(?=(?:etc/(?:kafka|confluent)|usr/local/bin|usr/sbin|opt/kafka|mnt/shared"
-    r"|var/lib/kafka(?:lite)?|tc-start\.sh|tmp/(?:testcontainers_start\.sh|zookeeper\.properties))"
+    r"|var/lib/kafka(?:lite)?|tc-start\.sh|testcontainers\.sh|tmp/(?:testcontainers_start\.sh|zookeeper\.properties))"
     r"(?![\w-]))"
 )
 _LISTENER = re.compile(r"(?<=[A-Z0-9]://)([^:,]*):(\d+)")

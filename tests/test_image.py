@@ -91,7 +91,7 @@ class Protocol:
 
 
 class JavaApache(Protocol):
-    """testcontainers-java 2: org.testcontainers.kafka.KafkaContainer (so .NET and Rust)."""
+    """testcontainers-java 2: org.testcontainers.kafka.KafkaContainer."""
 
     runs = "/etc/kafka/docker/run"
 
@@ -161,6 +161,30 @@ class Node(JavaOldZooKeeper):
         return ["-c", f"echo 'Waiting for script...'; {waiting_for(self.script)}"]
 
 
+class NodeKraft(Node):
+    """The same with a tag from 8.0.0 on, or after withKraft()."""
+
+    runs = "/etc/confluent/docker/run"
+    environment = COMMON | KRAFT | {"KAFKA_BROKER_ID": "1"}
+    awaited = RUNNING
+    cluster_id = CLUSTER_ID
+
+
+class DotNet(JavaOldZooKeeper):
+    """Testcontainers.Kafka: KafkaBuilder."""
+
+    script = "/testcontainers.sh"
+    client_port, broker_port = 9092, 9093
+    entrypoint = ("/bin/sh", "-c")
+    runs = (
+        ZOOKEEPER_LINES.format(folder="")
+        + "echo '' > /etc/confluent/docker/ensure\n/etc/confluent/docker/run"
+    )
+
+    def command(self):
+        return [waiting_for(self.script)]
+
+
 class Go(Protocol):
     """testcontainers-go/modules/kafka, made for confluentinc/confluent-local."""
 
@@ -184,6 +208,26 @@ class Go(Protocol):
             "/etc/confluent/docker/configure\n"
             "/etc/confluent/docker/launch"
         )
+
+
+class Rust(JavaApache):
+    """testcontainers-modules of Rust: kafka::apache."""
+
+    script = "/opt/kafka/testcontainers_start.sh"
+    entrypoint = ("bash",)
+    environment = {name: value for name, value in KRAFT.items() if name != "KAFKA_NODE_ID"} | {
+        "KAFKA_INTER_BROKER_LISTENER_NAME": "BROKER",
+        "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+        "KAFKA_BROKER_ID": "1",
+    }
+    awaited = ".*Kafka Server started.*"
+
+    def command(self):
+        wait = f"while [ ! -f {self.script}  ]; do sleep 0.1; done"
+        return ["-c", f"{wait}; chmod 755 {self.script} && {self.script}"]
+
+    def listeners(self):
+        return super().listeners() + ",CONTROLLER://0.0.0.0:9094"
 
 
 class PythonZooKeeper(Protocol):
@@ -224,7 +268,7 @@ class PythonKraft(PythonZooKeeper):
 
 PROTOCOLS = [
     *(JavaApache, JavaConfluent, JavaOldZooKeeper, JavaOldKraft),
-    *(Node, Go, PythonZooKeeper, PythonKraft),
+    *(Node, NodeKraft, DotNet, Go, Rust, PythonZooKeeper, PythonKraft),
 ]
 
 
@@ -250,7 +294,9 @@ def test_test_kit_starts_the_image_and_its_clients_are_served(image, protocol):
             assert [f"{each.host}:{each.port}" for each in answer.brokers] == [address]
             assert kit.cluster_id in (None, answer.cluster_id)
             admin.create_topic(client, "orders", partitions=3)
-        if protocol is Node:  # Wait.forListeningPorts(): of all that it exposed
+        if (
+            issubclass(protocol, Node) and kit.awaited == STARTED
+        ):  # Wait.forListeningPorts(): of all that it exposed
             for port in (kit.client_port, 2181):
                 socket.create_connection(("127.0.0.1", image.port(port)), timeout=10).close()
         assert (image.path("/var/lib/kafkalite/data") / "meta.properties").exists()
@@ -427,4 +473,5 @@ def test_scripts_can_be_run_and_are_read_by_any_shell():
 def test_files_of_test_kits_can_be_written_by_the_user_of_the_image():
     (run,) = [rest for name, rest in dockerfile("broker") if name == "RUN"]
     assert last_of(dockerfile("broker"), "USER") == "kafkalite"
-    assert "chown -R kafkalite /etc/confluent/docker" in run
+    for folder in ("/etc/confluent/docker", "/opt/kafka"):
+        assert folder in run.partition("chown -R kafkalite ")[2]

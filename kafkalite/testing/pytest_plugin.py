@@ -20,6 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from kafkalite.testing.broker import Broker
+    from kafkalite.testing.clock import BrokerClock
     from kafkalite.testing.cluster import Cluster
     from kafkalite.testing.faults import Faults
     from kafkalite.testing.report import Report
@@ -171,6 +172,13 @@ def kafka_faults(kafka_broker: "Broker") -> "Iterator[Faults]":
     """
     yield kafka_broker.faults
     kafka_broker.faults.clear()
+
+
+@pytest.fixture
+def kafka_clock(kafka_broker: "Broker") -> "Iterator[BrokerClock]":
+    """Give the broker's clock, and make it the machine's again when the test is over."""
+    yield kafka_broker.clock
+    kafka_broker.clock.reset()
 
 
 @pytest.fixture

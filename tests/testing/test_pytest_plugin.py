@@ -109,6 +109,21 @@ def test_faults_are_removed_after_each_test_and_one_that_never_fired_is_told(run
     result.stdout.fnmatch_lines(["*FaultNeverFired: fault never fired: *topic=misspelt*"])
 
 
+def test_clock_is_the_machines_again_after_each_test(run):
+    result = run(
+        """
+        import time
+
+        def test_one(kafka_clock):
+            kafka_clock.advance(3600)
+
+        def test_two(kafka_clock):
+            assert abs(kafka_clock.now_ms() / 1_000 - time.time()) < 600
+        """
+    )
+    result.assert_outcomes(passed=2)
+
+
 def test_chaos_is_had_by_seeds_which_the_tests_name(run):
     result = run(
         """
