@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import sys
-from pathlib import Path
 
 from kafkalite.testing.processes import Child, unused_port
 from tests.compose import ROOT, dockerfile, last_of, variables_of
@@ -17,7 +16,8 @@ from tests.compose import ROOT, dockerfile, last_of, variables_of
 #: Paths that scripts of the image or of test kits write or name.
 _PATHS = re.compile(
     r"(?<![\w./-])/(?=(?:etc/(?:kafka|confluent)|usr/local/bin|usr/sbin|opt/kafka|mnt/shared"
-    r"|var/lib/kafka(?:lite)?|tc-start\.sh|testcontainers\.sh|tmp/(?:testcontainers_start\.sh|zookeeper\.properties))"
+    r"|var/lib/kafka(?:lite)?|tc-start\.sh|testcontainers\.sh"
+    r"|tmp/(?:testcontainers_start\.sh|zookeeper\.properties))"
     r"(?![\w-]))"
 )
 _LISTENER = re.compile(r"(?<=[A-Z0-9]://)([^:,]*):(\d+)")
@@ -97,10 +97,3 @@ def scripts():
     """Return the files that the image has beside its packages."""
     folder = ROOT / "integrations" / "image"
     return [file for file in sorted(folder.rglob("*")) if file.is_file()]
-
-
-def entrypoint_commands():
-    """Return the words that the entry point takes for commands of kafkalite."""
-    text = Path(ROOT / "integrations/image/usr/local/bin/docker-entrypoint").read_text()
-    (found,) = re.findall(r"    (cluster \|.*?)\)\n", text, re.DOTALL)
-    return {word.strip() for word in found.replace("\\\n", "").split("|")} | {"serve"}

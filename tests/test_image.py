@@ -16,7 +16,7 @@ from kafkalite.client import admin
 from kafkalite.client.cluster import Client
 from kafkalite.testing.processes import wait_until_true
 from tests.compose import dockerfile, last_of
-from tests.image import Image, entrypoint_commands, scripts
+from tests.image import Image, scripts
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 RUNNING = r".*Transitioning from RECOVERY to RUNNING.*"
@@ -450,12 +450,25 @@ def test_quorum_of_kraft_is_refused_in_words(image, environment, words):
     assert words in container.output()
 
 
-def test_entry_point_knows_every_command_and_passes_other_programs_on(image):
-    assert entrypoint_commands() == {*COMMANDS}
+@pytest.mark.parametrize(
+    ("words", "output"),
+    [
+        (["sh", "-c", "echo $0 $1", "one", "two words"], "one two words\n"),
+        (["/bin/echo", "kafka"], "kafka\n"),
+        (["kafka-storage"], "kafka-storage: only random-uuid and format are known here\n"),
+        *[([name, "--some"], f"kafkalite {name} --some\n") for name in COMMANDS if name != "serve"],
+        (["serve", "--some"], "kafkalite serve --kafka-log-lines --some\n"),
+        (["--some"], "kafkalite serve --kafka-log-lines --some\n"),
+        (["--version"], "kafkalite --version\n"),
+        ([], "kafkalite serve --kafka-log-lines\n"),
+    ],
+)
+def test_entry_point_runs_commands_of_kafkalite_and_other_programs(image, words, output):
     assert last_of(dockerfile("broker"), "ENTRYPOINT") == ["docker-entrypoint"]
-    container = image.run(["sh", "-c", "echo $0 $1", "one", "two words"])
-    assert container.wait(10) == 0
-    assert container.output() == "one two words\n"
+    image.write("/usr/local/bin/kafkalite", '#!/bin/sh\necho kafkalite "$@"\n')
+    container = image.run(words)
+    container.wait(10)
+    assert container.output() == output
 
 
 def test_scripts_can_be_run_and_are_read_by_any_shell():
