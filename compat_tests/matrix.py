@@ -22,6 +22,8 @@ from compat_tests.scenarios import SCENARIOS
 if TYPE_CHECKING:
     import pytest
 
+    from compat_tests.clients import Client
+
 DOCUMENT = REPOSITORY / "docs" / "compatibility.md"
 _TOOL_VERSIONS = (KAFKA_4, KAFKA_3_9)
 
@@ -59,6 +61,12 @@ SHARE_GROUPS = {
     "test_logs_are_read_by_the_other": "4.3.1: kafka-dump-log --share-group-state-decoder",
 }
 
+#: Ways to come in that every client has a test for.
+WAYS = ("TLS", "mutual TLS", "PLAIN", "SCRAM-SHA-512")
+_TOKENS = "renewed[kafkalite]"
+#: Clients that come in by tokens, unsigned and signed.
+TOKEN_CLIENTS = ("Java", "confluent-kafka", "franz-go")
+
 _INTRODUCTION = """# Compatibility
 
 Unmodified clients and tools against kafkalite {version}, each a real process over TCP. Written by
@@ -88,6 +96,11 @@ def _test_id(node_id: str) -> str | None:
     found = re.search(r"compat_tests/test_share_groups\.py::(\w+(?:\[.*\])?)$", node_id)
     if found is not None:
         return found[1]
+    if "compat_tests/test_security.py::" in node_id:
+        found = re.search(r"reads_and_asks\[(.*)\]$", node_id)
+        if found is not None:
+            return found[1]
+        return _TOKENS if node_id.endswith(_TOKENS) else None
     if "compat_tests/test_streams.py::" not in node_id:
         return None
     return next((test for test in _streams_tests() if node_id.endswith(test)), None)
@@ -114,7 +127,21 @@ def expected() -> set[str]:
         if client.reason_against(scenario.needs) is None
     }
     tools = {f"{tool.id}-{version}" for tool in TOOL_SCENARIOS for version in _TOOL_VERSIONS}
-    return scenarios | tools | _streams_tests() | SHARE_GROUPS.keys()
+    secured = {_TOKENS} | {
+        _way_test(client, way)
+        for client in _current_clients()
+        for way in WAYS
+        if client.reason_against([f"security:{way}"]) is None
+    }
+    return scenarios | tools | _streams_tests() | SHARE_GROUPS.keys() | secured
+
+
+def _current_clients() -> list[Client]:
+    return [client for client in all_clients() if client.is_current]
+
+
+def _way_test(client: Client, way: str) -> str:
+    return f"kafkalite-{client.id}-{way}"
 
 
 def _mark(test_id: str) -> str:
@@ -125,6 +152,7 @@ def render() -> str:
     """Return the document; rows and columns in the order of the lists that they come from."""
     parts = [_INTRODUCTION.format(version=kafkalite.__version__, apache=KAFKA_4)]
     parts.append("## Clients\n\n" + _client_table())
+    parts.append("## TLS and logins\n\n" + security_table())
     parts.append("## Apache Kafka's command-line tools\n\n" + _tool_table())
     parts.append("## Kafka Streams\n\n" + _streams_table())
     rows = "".join(f"| {title} | {_mark(test)} |\n" for test, title in SHARE_GROUPS.items())
@@ -151,6 +179,31 @@ def _client_table() -> str:
         lines.append(f"| {scenario.title} | " + " | ".join(cells) + " |")
     notes = [f"{number}. {reason}" for reason, number in reasons.items()]
     return "\n".join(lines) + "\n\n" + "\n".join(notes) + "\n"
+
+
+def security_table() -> str:
+    """Return who comes in by which way."""
+    clients = _current_clients()
+    notes: list[str] = []
+    lines = [
+        "| | " + " | ".join(f"{client.name} {client.version}" for client in clients) + " |",
+        "|---" * (len(clients) + 1) + "|",
+    ]
+    for way in WAYS:
+        cells = []
+        for client in clients:
+            reason = client.reason_against([f"security:{way}"])
+            if reason is None:
+                cells.append(_mark(_way_test(client, way)))
+            else:
+                notes.append(f"{client.name}: {reason}")
+                cells.append(str(len(notes)))
+        lines.append(f"| {way} | " + " | ".join(cells) + " |")
+    cells = [_mark(_TOKENS) if client.name in TOKEN_CLIENTS else "-" for client in clients]
+    title = "OAUTHBEARER, unsigned and signed, with sessions renewed under load"
+    lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    text = "\n".join([*lines, "", "-: not tested.", ""])
+    return text + "".join(f"\n{number}. {note}" for number, note in enumerate(notes, 1)) + "\n"
 
 
 def _tool_table() -> str:

@@ -13,10 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from compat_tests import matrix
 from compat_tests.clients import all_clients
 from compat_tests.conftest import skip_or_fail
 from compat_tests.driver import ClientError, encode_bytes
-from compat_tests.secured import REAUTH_MS, WAYS, apache_server, kafkalite_server
+from compat_tests.secured import (
+    PASSWORD,
+    REAUTH_MS,
+    USER,
+    WAYS,
+    apache_server,
+    kafkalite_server,
+)
 from compat_tests.toolchains import MissingToolchain
 from kafkalite.client.admin import create_topic
 from kafkalite.client.cluster import Client as OwnClient
@@ -24,7 +32,8 @@ from kafkalite.client.cluster import Client as OwnClient
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 CLIENTS = [client for client in all_clients() if client.is_current]
-WITH_TOKENS = [c for c in CLIENTS if c.name in ("Java", "confluent-kafka", "franz-go")]
+WITH_TOKENS = [c for c in CLIENTS if c.name in matrix.TOKEN_CLIENTS]
+BY_SCRAM = [c for c in CLIENTS if c.reason_against(["security:SCRAM-SHA-512"]) is None]
 SERVERS = {"kafkalite": kafkalite_server, "Apache-Kafka": apache_server}
 LESS_OFTEN = dict.fromkeys(("TLS", "PLAIN"), pytest.mark.long)
 """What mutual TLS and SCRAM have too is left to the long runs."""
@@ -71,7 +80,7 @@ def new_topic(server, driver, client):
     [
         pytest.param(client, way, id=f"{client.id}-{way}", marks=LESS_OFTEN.get(way, ()))
         for client in CLIENTS
-        for way in ("TLS", "mutual TLS", "PLAIN", "SCRAM-SHA-512")
+        for way in matrix.WAYS
         if client.reason_against([f"security:{way}"]) is None
     ],
 )
@@ -194,3 +203,35 @@ def test_clients_that_give_up_at_once_say_why(server):
     for kind in ("expired certificate", "wrong password, PLAIN"):
         for name, text in refusals(server, kind, quick).items():
             assert WORDS.search(text), f"{name}: {text}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("server", ["kafkalite"], indirect=True)  # the other's users stay
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.id)
+def test_member_goes_on_when_its_session_is_ended(server, client):
+    """Who cannot log in again on a connection is disconnected by its next request, and is back."""
+    way = "SCRAM-SHA-512" if client.reason_against(["security:SCRAM-SHA-512"]) is None else "PLAIN"
+    with driver_of(client, server, way) as driver:
+        topic = new_topic(server, driver, client)
+        member = driver.open_member("m", f"group-of-{topic}", [topic], reset="earliest")
+        member.wait_assignment({(topic, 0)}, timeout=60)
+        server.broker.produce(topic, b"before")
+        assert [record.value for record in member.wait_records(1)] == [b"before"]
+        server.broker.expire_sessions()
+        server.broker.produce(topic, b"after")
+        found = [record.value for record in member.wait_records(2, timeout=60)]
+        assert set(found) == {b"before", b"after"}
+        member.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("server", ["kafkalite"], indirect=True)
+@pytest.mark.parametrize("client", BY_SCRAM, ids=lambda client: client.id)
+def test_user_who_is_revoked_does_not_get_in_again(server, client):
+    """Rule 531: what she has open is closed, and she is told why."""
+    try:
+        server.broker.revoke(USER)
+        text = told(client, server, "SCRAM-SHA-512", {})
+    finally:
+        server.broker.add_user(USER, PASSWORD)
+    assert WORDS.search(text), text
