@@ -55,8 +55,8 @@ CLIENTS = [
             **dict.fromkeys(_NOT_ADMINISTRATED, "no admin calls but metadata and offsets"),
             "admin:cluster_id": "does not tell it",
             "security:SCRAM-SHA-512": (
-                "librdkafka before 2.6.1 repeats its nonce, which Apache Kafka 3.9 and later "
-                "refuse too (CVE-2024-56128)"
+                "librdkafka before 2.6.1 repeats its nonce, which Apache Kafka 4 refuses too "
+                "(CVE-2024-56128)"
             ),
             "admin:max_timestamp": "looks offsets up by time only",
         },

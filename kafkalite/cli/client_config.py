@@ -68,7 +68,7 @@ def librdkafka_settings(place: Place) -> dict[str, str]:
 def librdkafka(place: Place) -> str:
     """Lines of `name=value` for librdkafka: kcat -F, confluent-kafka, rdkafka in any language."""
     lines = "".join(f"{name}={value}\n" for name, value in librdkafka_settings(place).items())
-    # It sends a wrong nonce, which Apache Kafka has refused since 3.7.2, too (CVE-2024-56128).
+    # It sends a wrong nonce, which Apache Kafka 4 refuses too (CVE-2024-56128).
     return f"""\
 # librdkafka, for example kcat -F FILE
 # librdkafka before 2.6.1, such as that of Debian 12's kcat, needs -X sasl.mechanism=PLAIN
