@@ -2,6 +2,7 @@
 
 import struct
 import threading
+import time
 from uuid import UUID
 
 import pytest
@@ -237,3 +238,26 @@ def test_topic_id_is_that_of_metadata(client, broker, topic):
     response = client.ask(FETCH, 17, wanted)
     assert response.responses[0].topic_id == found.topic_id
     assert first_offsets(response) == []
+
+
+def test_clients_that_go_while_they_wait_leave_nothing_behind(broker, client, topic):
+    """Nobody looks for their records any more, and those who stay are answered."""
+    partition = broker.server.services.replicas.partition(topic, 0)
+
+    def wait_for_watchers(count):
+        deadline_s = time.monotonic() + 10
+        while broker.call_in_broker(lambda: len(partition._watchers)) != count:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.001)
+
+    waiting = [RawClient(broker) for _ in range(3)]
+    for one in waiting:
+        one.send_request(FETCH, 12, fetch_request(topic, max_wait_ms=60_000))
+    wait_for_watchers(3)
+    for one in waiting[:2]:
+        one.close()
+    wait_for_watchers(1)
+    assert base_offset(client.ask(PRODUCE, 9, produce_request(topic, b"a"))) == 0
+    assert first_offsets(waiting[2].receive_response(FETCH, 12)) == [0]
+    wait_for_watchers(0)
+    waiting[2].close()
