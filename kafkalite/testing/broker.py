@@ -36,6 +36,7 @@ from kafkalite.testing.journal import BYTES_MAX, Journal
 from kafkalite.testing.observed import LogTail, ObservedBroker
 from kafkalite.testing.secured import SecuredBroker
 from kafkalite.testing.setting_text import setting_text
+from kafkalite.testing.snapshots import SnapshotBroker
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import Record, build_batch, iterate_records
@@ -52,7 +53,7 @@ CONFIG: Final = "Broker(config=...)"
 STOPPED_MEANWHILE: Final = "the broker was stopped meanwhile"
 
 
-class Broker(SecuredBroker, ObservedBroker):
+class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
     """A real broker for tests: `with Broker() as broker:`, then any client on `broker.bootstrap`.
 
     Each has a free port and a temporary data directory of its own, so any number of them run side
@@ -91,6 +92,7 @@ class Broker(SecuredBroker, ObservedBroker):
         acls: "Iterable[Rule | Iterable[Rule]] | None" = None,
         schema_registry: bool = False,
     ) -> None:
+        SnapshotBroker.__init__(self)
         self._settings = {name: setting_text(value) for name, value in (config or {}).items()}
         self._settings.setdefault("kafkalite.profile", "test")
         self._settings.setdefault("kafkalite.journal.max.bytes", str(BYTES_MAX))
@@ -105,7 +107,6 @@ class Broker(SecuredBroker, ObservedBroker):
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self._token: trio.lowlevel.TrioToken | None = None
-        self._stop_wanted: trio.Event | None = None
         self._server: ServerBroker | None = None
         self._journal = Journal(self._topic_name)
         self.log = LogTail()
@@ -164,8 +165,7 @@ class Broker(SecuredBroker, ObservedBroker):
             return
         self._token = None
         if thread.is_alive():
-            assert self._stop_wanted is not None
-            token.run_sync_soon(self._stop_wanted.set)
+            token.run_sync_soon(self._turn.set)
             thread.join(STOP_TIMEOUT_S)
         if thread.is_alive():
             raise TimeoutError("the broker did not stop")
@@ -424,6 +424,15 @@ class Broker(SecuredBroker, ObservedBroker):
             self._started.set()
 
     async def _main(self, settings: Mapping[str, str]) -> None:
+        next_settings: Mapping[str, str] | None = settings
+        while next_settings is not None:
+            self._next_settings, self._turn = None, trio.Event()
+            await self._serve(next_settings)
+            next_settings = self._next_settings
+        self._forget_restored()
+
+    async def _serve(self, settings: Mapping[str, str]) -> None:
+        """Run a server until somebody wants it to stop, or another one in its place."""
         config = load_config(overrides=settings, overrides_from=CONFIG)
         if config.unknown:
             # A test that misspells a setting would test something else.
@@ -431,7 +440,6 @@ class Broker(SecuredBroker, ObservedBroker):
             raise KafkaliteConfigError(f"unknown settings: {names} (from {CONFIG})")
         self.disk.syncs = config.bool("kafkalite.metadata.flush")
         server = ServerBroker(config, clock=self._clock, disk=self.disk)
-        self._stop_wanted = trio.Event()
         async with trio.open_nursery() as nursery:
             await nursery.start(server.run)
             if self.security is not None:
@@ -441,7 +449,8 @@ class Broker(SecuredBroker, ObservedBroker):
             self._server = server
             self._token = trio.lowlevel.current_trio_token()
             self._started.set()
-            await self._stop_wanted.wait()
+            self._has_started.set()
+            await self._turn.wait()
             nursery.cancel_scope.cancel()
 
     def _read(

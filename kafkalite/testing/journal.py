@@ -100,7 +100,8 @@ class Journal:
 
     def attach(self, requests: "Requests") -> None:
         """Find what is answered in the broker's own journal."""
-        self._requests = requests
+        self.clear()
+        self._requests, self._first = requests, 1
         requests.subscribe(lambda _, entry: self._open.pop(id(entry.exchange), None))
 
     def observe(
