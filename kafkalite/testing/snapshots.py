@@ -1,4 +1,4 @@
-"""Snapshots of a broker under test: what it holds, kept to be had again.
+"""Snapshots of a broker under test: its data, kept to be had again.
 
     snapshot = broker.snapshot()          # once, after a slow fixture was loaded
     broker.restore(snapshot)              # before each test
@@ -28,7 +28,7 @@ NAME_DIGITS: Final = 20
 
 
 class Snapshot:
-    """What a broker held at one moment; its files are gone with this object."""
+    """Data of a broker at one moment; the files are gone with this object."""
 
     def __init__(self) -> None:
         directory = tempfile.mkdtemp(prefix="kafkalite-snapshot-")
