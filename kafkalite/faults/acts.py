@@ -5,9 +5,12 @@ transactional id, a coordinator moved by having it load its log anew. The reques
 fired for meets what that has made of it: no answer is made up.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
+
+import trio
 
 from kafkalite.api.handler import Pending
 from kafkalite.api.transactions import init_producer
@@ -24,6 +27,13 @@ from kafkalite.wire.messages.leave_group import LeaveGroupRequest, MemberIdentit
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
     from kafkalite.network.dispatch import InFlightRequest
+
+FENCE_TRIES: Final = 200
+FENCE_PAUSE_S: Final = 0.005
+"""Real time: the clock may be frozen. The other producer is there when the open transaction was
+aborted, as every producer waits for that."""
+
+_PAUSES: Final = trio.CapacityLimiter(8)
 
 LEAVING_EPOCH: Final = -1
 LEAVE_VERSION: Final = 5
@@ -62,7 +72,10 @@ async def fence_producer(exchange: "InFlightRequest", context: "RequestContext")
             producer_id=-1,
             producer_epoch=-1,
         )
-        await _done(init_producer(other, context))
+        for _ in range(FENCE_TRIES):
+            if not await _is_concurrent(init_producer, other, context):
+                break
+            await trio.to_thread.run_sync(time.sleep, FENCE_PAUSE_S, limiter=_PAUSES)
 
 
 async def move_coordinator(exchange: "InFlightRequest", context: "RequestContext") -> None:
@@ -78,6 +91,19 @@ async def move_coordinator(exchange: "InFlightRequest", context: "RequestContext
         for transactional_id in _transactional_ids(request):
             groups.reload(TRANSACTION_STATE_TOPIC, transactional_id)
     raise KafkaError(ErrorCode.NOT_COORDINATOR, "the coordinator moved, by a fault rule")
+
+
+async def _is_concurrent(
+    ask: Callable[[Any, "RequestContext"], Any], request: Any, context: "RequestContext"
+) -> bool:
+    """Whether the transaction of before is still being ended, so that one has to ask again."""
+    try:
+        answer = ask(request, context)
+        if isinstance(answer, Pending):
+            answer = await answer.wait()
+    except KafkaError as error:
+        return error.code is ErrorCode.CONCURRENT_TRANSACTIONS
+    return bool(answer.error_code == ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
 ACTS: Final[Mapping[Kind, Callable[["InFlightRequest", "RequestContext"], Awaitable[None]]]] = {

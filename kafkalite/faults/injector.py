@@ -34,6 +34,8 @@ from kafkalite.faults.specification import Specification
 from kafkalite.log.region import FileRegion
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import KafkaError
+from kafkalite.wire.messages import fetch as fetch_messages
+from kafkalite.wire.messages import produce as produce_messages
 from kafkalite.wire.messages.fetch import FetchableTopicResponse
 
 if TYPE_CHECKING:
@@ -50,6 +52,12 @@ Handle = Callable[[Any], Any]
 
 LAST = (Kind.LOSE_REPLY, Kind.DISCONNECT, Kind.BLACKHOLE, Kind.IGNORE)
 """Actions after which nothing of an answer is left to change."""
+
+NAMED_LEADER = {
+    ApiKey.PRODUCE: produce_messages.LeaderIdAndEpoch,
+    ApiKey.FETCH: fetch_messages.LeaderIdAndEpoch,
+}
+"""By API: what names the leader in an answer (KIP-951)."""
 
 RESTING_MAX = 10_000
 """Connections whose throttling is remembered."""
@@ -284,7 +292,7 @@ class Injector:
         else:
             hit = whole or plan.errors[0]
             error = KafkaError(hit.action.code, hit.action.message or "")
-            refuse = partial(exchange.handler.refuse, request, error, context)
+            refuse = partial(self._refused_whole, hit, error, exchange, context)
             if not hit.action.applied:
                 self._remember(api, request, hit.action, context)
                 return refuse()
@@ -292,6 +300,13 @@ class Injector:
         for hit in plan.changes:
             result = _then(result, partial(self._change, hit, exchange, context))
         return result
+
+    def _refused_whole(
+        self, hit: Hit, error: KafkaError, exchange: "InFlightRequest", context: "RequestContext"
+    ) -> Any:
+        refused = exchange.handler.refuse(exchange.request, error, context)
+        self._name_leader(exchange.handler.api.key, refused, hit)
+        return refused
 
     @staticmethod
     def _is_top_level(api: ApiKey, action: Action) -> bool:
@@ -416,8 +431,8 @@ class Injector:
         units = None if hit.units is None else set(hit.units)
         for answer in answers_for(api, response, units, self._topic_name):
             if answer.error_code == hit.action.code:
-                answer.current_leader = copy(answer.current_leader)
-                answer.current_leader = type(answer.current_leader)(
+                named = NAMED_LEADER[api]
+                answer.current_leader = named(
                     leader_id=hit.action.leader, leader_epoch=self._epoch_of(hit.units)
                 )
 

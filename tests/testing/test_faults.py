@@ -242,100 +242,20 @@ COMMITTING = {"enable.auto.commit": False, "retry.backoff.ms": 500}
 minute, if it waits for as long as for reconnecting, as it does by default."""
 
 
-@pytest.mark.slow
 def test_a_lost_commit_is_committed(broker):
     broker.produce("orders", b"x", partition=0)
-    client = consumer(broker, **COMMITTING)
+    # librdkafka tries again too early for its own connection if its backoff is as short as here,
+    # and asks for the coordinator behind a long poll.
+    client = consumer(
+        broker,
+        **{"enable.auto.commit": False, "fetch.wait.max.ms": 50, "reconnect.backoff.ms": 100},
+    )
     client.subscribe(["orders"])
     read(client, 1)
     rule = broker.faults.on("OffsetCommit", group="g").lose_reply().once()
-    client.commit(asynchronous=False)  # again, on another connection
+    client.commit(asynchronous=False)
     assert rule.hits == 1
     broker.wait_committed("g", "orders", 0)
-    client.close()
-
-
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_has_another_round_with_the_same_members(broker, protocol):
-    broker.produce("orders", b"x", partition=0)
-    client = grouped(broker, protocol)
-    client.subscribe(["orders"])
-    read(client, 1)
-    before = epoch_of(broker, "g")
-    rule = broker.faults.rebalance("g")
-    until = time.monotonic() + 20
-    while epoch_of(broker, "g") == before:
-        assert time.monotonic() < until
-        client.poll(0.05)
-    assert rule.hits == 1
-    broker.produce("orders", b"y", partition=0)
-    read_up_to(client, b"y")  # what was not committed may come again
-    client.close()
-
-
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_an_evicted_member_is_out_and_joins_again(broker, protocol):
-    broker.produce("orders", b"x", partition=0)
-    client = grouped(broker, protocol)
-    client.subscribe(["orders"])
-    read(client, 1)
-    before = epoch_of(broker, "g")
-    rule = broker.faults.evict_member("g")
-    until = time.monotonic() + 20
-    while not rule.hits:
-        assert time.monotonic() < until
-        client.poll(0.05)
-    broker.produce("orders", b"y", partition=0)
-    read_up_to(client, b"y")
-    assert epoch_of(broker, "g") > before  # it left, and came again
-    client.close()
-
-
-def test_a_moved_coordinator_of_transactions_loses_no_transaction(broker):
-    client = producer(broker, **{"transactional.id": "tx"})
-    client.init_transactions(20)
-    client.begin_transaction()
-    client.produce("orders", b"x", partition=0)
-    moved, gone = broker.faults.move_coordinator(transactional_id="tx", times=1)
-    client.commit_transaction(20)
-    assert (moved.hits, gone.hits) == (1, 1)
-    assert [r.value for r in broker.records("orders", read_committed=True)] == [b"x"]
-
-
-def test_a_coordinator_is_of_one_thing(broker):
-    with pytest.raises(FaultRuleError, match="or of a transactional id"):
-        broker.faults.move_coordinator()
-
-
-def test_a_schedule_of_faults_loses_no_record_of_an_idempotent_producer(broker):
-    rule = broker.faults.on("Produce").schedule(
-        {"ok": True, "weight": 4},
-        "NOT_LEADER_OR_FOLLOWER",
-        {"lose_reply": True},
-        {"delay_s": 0.01, "weight": 2},
-        seed=5,
-    )
-    client = producer(broker, **{"enable.idempotence": True, "batch.num.messages": 5})
-    for number in range(100):
-        client.produce("orders", str(number).encode(), partition=0)
-    assert client.flush(30) == 0
-    rule.remove()
-    assert [int(r.value) for r in broker.records("orders")] == list(range(100))
-
-
-@pytest.mark.slow
-def test_an_evicted_member_joins_again(broker):
-    broker.produce("orders", b"x", partition=0)
-    client = consumer(broker)
-    client.subscribe(["orders"])
-    read(client, 1)
-    joins = len(broker.requests("JoinGroup"))
-    rule = broker.faults.evict_member("g")
-    until = time.monotonic() + 20
-    while len(broker.requests("JoinGroup")) == joins:
-        assert time.monotonic() < until
-        client.poll(0.1)
-    assert rule.hits == 1
     client.close()
 
 
@@ -398,10 +318,15 @@ def test_metadata_names_the_error_of_one_topic_and_all_brokers(broker):
     assert listed.brokers
 
 
-def test_a_wrong_leader_is_given_up_again(broker):
-    rule = broker.faults.on("Produce").wrong_leader().once()
+@pytest.mark.parametrize("match", [{}, {"topic": "orders"}])
+def test_a_wrong_leader_is_named_and_given_up_again(broker, match):
+    rule = broker.faults.on("Produce", **match).wrong_leader(4_242).once()
     assert send(producer(broker)) is None
     assert rule.hits == 1
+    answers = [seen.response.responses[0] for seen in broker.requests("Produce")]
+    leaders = [answer.partition_responses[0].current_leader.leader_id for answer in answers]
+    assert leaders == [4_242, -1]
+    assert len(broker.records("orders")) == 1
 
 
 def test_a_torn_answer_is_asked_for_again(broker):

@@ -1,0 +1,386 @@
+"""What clients make of faults: each action against librdkafka, Java and franz-go, as a table.
+
+    python -m compat_tests.fault_table           # runs all, writes docs/reference/faults.md
+    python -m compat_tests.fault_table --check   # runs all, says what is different there
+
+A cell is what the client did by itself and what its user was told: "again" (it tried again, and the
+user saw nothing), an error's name, a rebalance; and how many copies of one record were written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compat_tests.clients import all_clients
+from compat_tests.driver import ClientError, encode_bytes
+from kafkalite.testing import Broker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from compat_tests.driver import Driver
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "faults.md"
+CLIENTS = ("Java", "confluent-kafka", "franz-go")
+"""Java's own, librdkafka by its Python binding, and franz-go."""
+
+Said = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One fault.
+
+    Attributes:
+        name: as the table has it: what is done to which request.
+        rule: as `POST /api/v1/control/faults` takes it.
+        is_quick: run in CI, not only when the table is made.
+    """
+
+    name: str
+    rule: Said = field(hash=False)
+    is_quick: bool = False
+
+
+PRODUCE = (
+    Row("`NOT_ENOUGH_REPLICAS`, twice", {"error": "NOT_ENOUGH_REPLICAS", "times": 2}, True),
+    Row("`NOT_ENOUGH_REPLICAS` though applied", {"error": "NOT_ENOUGH_REPLICAS", "applied": True}),
+    Row("`NOT_LEADER_OR_FOLLOWER`", {"error": "NOT_LEADER_OR_FOLLOWER"}),
+    Row("wrong leader named (KIP-951)", {"wrong_leader": 4242}),
+    Row("`KAFKA_STORAGE_ERROR`", {"error": "KAFKA_STORAGE_ERROR"}),
+    Row("`CORRUPT_MESSAGE`", {"error": "CORRUPT_MESSAGE"}),
+    Row("reply lost", {"lose_reply": True}, True),
+    Row("connection closed before", {"disconnect": True}),
+    Row("torn answer", {"truncate_bytes": 9}),
+    Row("late by 0.3 s", {"delay_s": 0.3}),
+    Row("throttled for 200 ms", {"throttle_ms": 200}),
+    Row("`TOPIC_AUTHORIZATION_FAILED`", {"error": "TOPIC_AUTHORIZATION_FAILED"}, True),
+    Row("`MESSAGE_TOO_LARGE`", {"error": "MESSAGE_TOO_LARGE"}),
+    Row("`INVALID_RECORD`", {"error": "INVALID_RECORD"}),
+    Row("`INVALID_PRODUCER_EPOCH`", {"error": "INVALID_PRODUCER_EPOCH"}),
+)
+FETCH = (
+    Row("`NOT_LEADER_OR_FOLLOWER`", {"error": "NOT_LEADER_OR_FOLLOWER"}, True),
+    Row("`KAFKA_STORAGE_ERROR`", {"error": "KAFKA_STORAGE_ERROR"}),
+    Row("`OFFSET_OUT_OF_RANGE`", {"error": "OFFSET_OUT_OF_RANGE"}),
+    Row("`FETCH_SESSION_ID_NOT_FOUND`", {"error": "FETCH_SESSION_ID_NOT_FOUND"}),
+    Row("wrong checksum", {"corrupt": "crc"}),
+    Row("connection closed", {"disconnect": True}),
+    Row("torn answer", {"truncate_bytes": 30}),
+    Row("`TOPIC_AUTHORIZATION_FAILED`", {"error": "TOPIC_AUTHORIZATION_FAILED"}),
+)
+GROUP = (
+    Row("member evicted", {"api": "Heartbeat", "evict_member": True}, True),
+    Row("another round", {"api": "Heartbeat", "rebalance": True}),
+    Row("coordinator moved", {"api": "Heartbeat", "move_coordinator": True}),
+    Row("Heartbeat: `ILLEGAL_GENERATION`", {"api": "Heartbeat", "error": "ILLEGAL_GENERATION"}),
+    Row(
+        "JoinGroup: `COORDINATOR_LOAD_IN_PROGRESS`",
+        {"api": "JoinGroup", "error": "COORDINATOR_LOAD_IN_PROGRESS"},
+    ),
+    Row(
+        "FindCoordinator: `COORDINATOR_NOT_AVAILABLE`, twice",
+        {"api": "FindCoordinator", "error": "COORDINATOR_NOT_AVAILABLE", "times": 2},
+    ),
+)
+COMMIT = (
+    Row("reply lost", {"lose_reply": True}, True),
+    Row("`COORDINATOR_LOAD_IN_PROGRESS`", {"error": "COORDINATOR_LOAD_IN_PROGRESS"}),
+    Row("coordinator moved", {"move_coordinator": True}),
+    Row("member evicted", {"evict_member": True}),
+    Row("`REBALANCE_IN_PROGRESS`", {"error": "REBALANCE_IN_PROGRESS"}),
+    Row("`OFFSET_METADATA_TOO_LARGE`", {"error": "OFFSET_METADATA_TOO_LARGE"}),
+)
+END_TXN = (
+    Row("reply lost", {"lose_reply": True}, True),
+    Row("connection closed before", {"disconnect": True}),
+    Row("`CONCURRENT_TRANSACTIONS`, twice", {"error": "CONCURRENT_TRANSACTIONS", "times": 2}),
+    Row(
+        "`COORDINATOR_NOT_AVAILABLE` though applied",
+        {"error": "COORDINATOR_NOT_AVAILABLE", "applied": True},
+    ),
+    Row("coordinator moved", {"move_coordinator": True}),
+    Row("producer fenced", {"fence_producer": True}),
+    Row("`INVALID_TXN_STATE`", {"error": "INVALID_TXN_STATE"}),
+)
+
+
+class Bench:
+    """One client and the broker that it uses."""
+
+    def __init__(self, broker: Broker, driver: Driver, name: str) -> None:
+        self.broker = broker
+        self.driver = driver
+        self.name = name
+        self._count = 0
+
+    def new_name(self) -> str:
+        """Return a name that nothing has yet."""
+        self._count += 1
+        return f"{self.name}-{self._count}"
+
+    def new_topic(self) -> str:
+        """Make a topic."""
+        name = self.new_name()
+        self.broker.create_topic(name)
+        return name
+
+    @contextlib.contextmanager
+    def fault(self, api: str, row: Row, **match: Any) -> Iterator[Any]:
+        """Have the row's rule, once if it says nothing else."""
+        said = {"api": api, "once": "times" not in row.rule or None, **match, **row.rule}
+        rule = self.broker.faults.add({k: v for k, v in said.items() if v is not None})
+        try:
+            yield rule
+        finally:
+            self.broker.faults.remove(rule)
+
+
+def produced(bench: Bench, row: Row, *, idempotence: bool) -> str:
+    """Send one record while its Produce has the fault."""
+    topic = bench.new_topic()
+    with bench.fault("Produce", row, topic=topic) as rule:
+        try:
+            (result,) = bench.driver.produce(
+                topic, [{"partition": 0, "value": b"x"}], acks="all", idempotence=idempotence
+            )
+            error = result.error
+        except ClientError as failure:
+            error = failure.code
+    copies = len(bench.broker.records(topic))
+    told = _told(error, rule, "ok" if {"delay_s", "throttle_ms"} & set(row.rule) else "again")
+    return f"{told}, {copies} {'copy' if copies == 1 else 'copies'}"
+
+
+def fetched(bench: Bench, row: Row) -> str:
+    """Read a record of an assigned partition whose Fetch has the fault."""
+    topic = bench.new_topic()
+    bench.broker.produce(topic, b"x")
+    with bench.fault("Fetch", row, topic=None if _is_whole(row) else topic) as rule:
+        try:
+            found = bench.driver.consume(topic, {0: 0}, 1, timeout_ms=8_000, reset="earliest")
+            error = None if [r.value for r in found] == [b"x"] else "WRONG_RECORDS"
+        except ClientError as failure:
+            error = failure.code
+    return _told(error, rule, "again")
+
+
+def _is_whole(row: Row) -> bool:
+    return row.rule.get("error") == "FETCH_SESSION_ID_NOT_FOUND" or "truncate_bytes" in row.rule
+
+
+def grouped(bench: Bench, row: Row) -> str:
+    """Be a member of a group while a request of it has the fault."""
+    topic, group = bench.new_topic(), bench.new_name()
+    bench.broker.produce(topic, b"1")
+    is_before = row.rule["api"] in ("JoinGroup", "FindCoordinator")
+    before = bench.fault("", row, group=group) if is_before else contextlib.nullcontext()
+    with before as early:
+        member = bench.driver.open_member(bench.new_name(), group, [topic], reset="earliest")
+        try:
+            member.wait_records(1)
+            with (
+                contextlib.nullcontext(early)
+                if is_before
+                else bench.fault("", row, group=group) as rule
+            ):
+                _wait(lambda: rule.hits >= row.rule.get("times", 1))
+                epoch = _changes(member)
+                bench.broker.produce(topic, b"2")
+                member.wait(lambda m: any(r.value == b"2" for r in m.records), "second record")
+                _settle(member, epoch)
+            lost = sum(kind == "revoked" for kind, _ in member.changes)
+            error = None
+        except ClientError as failure:
+            error, lost = failure.code, 0
+        finally:
+            with contextlib.suppress(ClientError):
+                member.close()
+    if error is not None:
+        return f"`{error}`"
+    return "again" if not lost else "rebalance: partitions given up, and had again"
+
+
+def _changes(member: Any) -> int:
+    return len(member.changes)
+
+
+def _settle(member: Any, since: int) -> None:
+    """Give a rebalance that was told a moment to come, where one comes."""
+    until = time.monotonic() + 1.0
+    while len(member.changes) <= since and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def committed(bench: Bench, row: Row) -> str:
+    """Commit an offset while the OffsetCommit has the fault."""
+    topic, group = bench.new_topic(), bench.new_name()
+    bench.broker.produce(topic, b"1")
+    member = bench.driver.open_member(
+        bench.new_name(), group, [topic], reset="earliest", auto_commit=False
+    )
+    error = None
+    try:
+        member.wait_records(1)
+        with bench.fault("OffsetCommit", row, group=group) as rule:
+            try:
+                member.commit({topic: {0: 1}})
+            except ClientError as failure:
+                error = failure.code
+        told = _told(error, rule, "again")
+    finally:
+        with contextlib.suppress(ClientError):
+            member.close()
+    stored = bench.broker.call_in_broker(lambda: _stored(bench.broker, group, topic))
+    return f"{told}; {'committed' if stored == 1 else 'not committed'}"
+
+
+def _stored(broker: Broker, group: str, topic: str) -> int | None:
+    shard = broker.server.services.coordinators.shard_of("__consumer_offsets", group)
+    found = shard.offsets.get(group, topic, 0)
+    return None if found is None else int(found.offset)
+
+
+def ended(bench: Bench, row: Row) -> str:
+    """Commit a transaction while its EndTxn has the fault."""
+    topic, name = bench.new_topic(), bench.new_name()
+    call, error = bench.driver.call, None
+    call("txn_open", producer=name, transactional_id=name, timeout_ms=60_000)
+    call("txn_begin", producer=name)
+    records = [{"partition": 0, "key": None, "value": encode_bytes(b"x")}]
+    call("txn_send", producer=name, topic=topic, records=records)
+    with bench.fault("EndTxn", row, transactional_id=name) as rule:
+        try:
+            call("txn_commit", producer=name)
+        except ClientError as failure:
+            error = failure.code
+    with contextlib.suppress(ClientError):
+        call("txn_close", producer=name)
+    count = len(bench.broker.records(topic, read_committed=True))
+    return f"{_told(error, rule, 'again')}; {'committed' if count else 'not committed'}"
+
+
+def _told(error: str | None, rule: Any, fine: str) -> str:
+    if not rule.hits:
+        return "never asked"
+    return fine if error is None else f"`{error}`"
+
+
+def _wait(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    until = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > until:
+            raise AssertionError("the fault did not come about")
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of one kind; `run` fills a cell."""
+
+    name: str
+    title: str
+    rows: Sequence[Row]
+    run: Callable[[Bench, Row], str]
+
+
+TABLES = (
+    Table("produce", "Produce", PRODUCE, lambda b, r: produced(b, r, idempotence=False)),
+    Table(
+        "idempotent",
+        "Produce with `enable.idempotence`",
+        PRODUCE,
+        lambda b, r: produced(b, r, idempotence=True),
+    ),
+    Table("fetch", "Fetch", FETCH, fetched),
+    Table("group", "A member of a group", GROUP, grouped),
+    Table("commit", "OffsetCommit", COMMIT, committed),
+    Table("transaction", "EndTxn, committing", END_TXN, ended),
+)
+
+
+@contextlib.contextmanager
+def bench_of(client_name: str) -> Iterator[Bench]:
+    """Start a broker and a client's driver."""
+    client = next(c for c in all_clients() if c.name == client_name and c.is_current)
+    config = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 100}
+    with Broker(config=config) as broker:
+        driver = client.start(broker.bootstrap)
+        try:
+            yield Bench(broker, driver, client_name)
+        finally:
+            driver.close()
+
+
+def render(cells: Mapping[tuple[str, str, str], str], versions: Sequence[str]) -> str:
+    """Return the tables as Markdown; cells by table, row and client."""
+    lines: list[str] = []
+    for table in TABLES:
+        lines += ["", f"### {table.title}", "", f"| fault | {' | '.join(versions)} |"]
+        lines.append("| --- " * (len(CLIENTS) + 1) + "|")
+        for row in table.rows:
+            told = [cells[table.name, row.name, client] for client in CLIENTS]
+            lines.append(f"| {row.name} | {' | '.join(told)} |")
+    return "\n".join(lines) + "\n"
+
+
+def told_on_page(text: str) -> dict[tuple[str, str, str], str]:
+    """Return the cells of the page."""
+    cells: dict[tuple[str, str, str], str] = {}
+    titles = {table.title: table.name for table in TABLES}
+    table = None
+    for line in _between_marks(text).splitlines():
+        if line.startswith("### "):
+            table = titles[line.removeprefix("### ")]
+        elif line.startswith("| ") and table and not line.startswith(("| fault", "| ---")):
+            name, *told = [cell.strip() for cell in line.strip("|").split(" | ")]
+            cells |= {(table, name, c): t for c, t in zip(CLIENTS, told, strict=True)}
+    return cells
+
+
+BEGIN, END = "<!-- fault table: begin -->\n", "<!-- fault table: end -->"
+
+
+def _between_marks(text: str) -> str:
+    return text.partition(BEGIN)[2].partition(END)[0]
+
+
+def run_all() -> tuple[dict[tuple[str, str, str], str], list[str]]:
+    """Run every row with every client; return the cells, and clients with their versions."""
+    cells: dict[tuple[str, str, str], str] = {}
+    versions = []
+    for name in CLIENTS:
+        with bench_of(name) as bench:
+            versions.append(f"{name} {bench.driver.call('info')['version']}")
+            for table in TABLES:
+                for row in table.rows:
+                    try:
+                        cells[table.name, row.name, name] = table.run(bench, row)
+                    except Exception as error:  # a cell that cannot be is told
+                        cells[table.name, row.name, name] = f"({type(error).__name__}: {error})"
+                    print(table.name, row.name, name, cells[table.name, row.name, name], flush=True)
+    return cells, versions
+
+
+def main() -> int:
+    """Make the tables, or compare them."""
+    cells, versions = run_all()
+    text = PAGE.read_text()
+    if "--check" in sys.argv[1:]:
+        told = told_on_page(text)
+        other = {key: (told.get(key), cell) for key, cell in cells.items() if told.get(key) != cell}
+        for key, (before, now) in other.items():
+            print(f"{' / '.join(key)}: {before} -> {now}")
+        return bool(other)
+    head, _, rest = text.partition(BEGIN)
+    PAGE.write_text(head + BEGIN + render(cells, versions) + END + rest.partition(END)[2])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
