@@ -5,7 +5,6 @@ transactional id, a coordinator moved by having it load its log anew. The reques
 fired for meets what that has made of it: no answer is made up.
 """
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ import trio
 
 from kafkalite.api.handler import Pending
 from kafkalite.api.transactions import init_producer
+from kafkalite.clock import within_real_time
 from kafkalite.coordinator.slot import Parked
 from kafkalite.faults.rules import Kind
 from kafkalite.group.admin import RebalanceGroup
@@ -32,8 +32,6 @@ FENCE_TRIES: Final = 200
 FENCE_PAUSE_S: Final = 0.005
 """Real time: the clock may be frozen. The other producer is there when the open transaction was
 aborted, as every producer waits for that."""
-
-_PAUSES: Final = trio.CapacityLimiter(8)
 
 LEAVING_EPOCH: Final = -1
 LEAVE_VERSION: Final = 5
@@ -75,7 +73,7 @@ async def fence_producer(exchange: "InFlightRequest", context: "RequestContext")
         for _ in range(FENCE_TRIES):
             if not await _is_concurrent(init_producer, other, context):
                 break
-            await trio.to_thread.run_sync(time.sleep, FENCE_PAUSE_S, limiter=_PAUSES)
+            await within_real_time(FENCE_PAUSE_S, trio.sleep_forever)
 
 
 async def move_coordinator(exchange: "InFlightRequest", context: "RequestContext") -> None:
