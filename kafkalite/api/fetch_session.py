@@ -135,6 +135,8 @@ class FetchSessions:
         self._max_sessions = max_sessions
         self._next_id = first_id
         self._sessions: dict[int, FetchSession] = {}
+        self.evicted_count = 0
+        """Sessions that made room for others."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -242,6 +244,7 @@ class FetchSessions:
             if oldest is None:
                 return False
         del self._sessions[oldest.session_id]
+        self.evicted_count += 1
         return True
 
 

@@ -6,7 +6,7 @@ of the one before. Fetch sessions (KIP-227) are not used.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kafkalite.isr.replicas import ReplicaManager
     from kafkalite.meta.image import Image
     from kafkalite.meta.peers import Peers
+    from kafkalite.types import TopicPartition
 
 logger = logging.getLogger("kafkalite.isr")
 
@@ -141,6 +142,18 @@ class ReplicaFetcherManager:
             unsubscribe()
             self._sources.clear()
 
+    def lags(self) -> "Iterator[tuple[TopicPartition, int]]":
+        """Yield each partition that is copied, and how many records it lacks of what is committed.
+
+        As of the last answer of its leader.
+        """
+        for source in self._sources.values():
+            yield from source.lags()
+
+    def fetch_rates(self) -> list[float]:
+        """Return for each leading broker how often a second it was asked since the last call."""
+        return [source.fetch_rate() for source in self._sources.values()]
+
     def _on_moved(self) -> None:
         self._moved.set()
 
@@ -216,6 +229,8 @@ class _Source:
         self._followed: dict[Key, _Followed] = {}
         """In the order in which they are asked for: what brought records goes to the end, so that
         a Fetch that is full does not always leave out the same ones."""
+        self._fetch_count = 0
+        self._counted = (0, trio.current_time())
         self._life = trio.CancelScope()
         self._under_way: trio.CancelScope | None = None
         self._asked_at = 0.0
@@ -249,6 +264,19 @@ class _Source:
         """End the task: nothing is led by this broker any more."""
         self._followed = {}
         self._life.cancel()
+
+    def lags(self) -> "Iterator[tuple[TopicPartition, int]]":
+        """Yield each partition, and how many records it lacks."""
+        for followed in self._followed.values():
+            if followed.core.lag is not None:
+                yield followed.partition.topic_partition, followed.core.lag
+
+    def fetch_rate(self) -> float:
+        """Return Fetches a second since the last call."""
+        now_s = trio.current_time()
+        count, since_s = self._counted
+        self._counted = (self._fetch_count, now_s)
+        return (self._fetch_count - count) / max(now_s - since_s, 0.001)
 
     def _begin(self, partition: "Partition") -> _Followed:
         followed = _Followed(
@@ -341,6 +369,7 @@ class _Source:
     async def _ask(self, request: FetchRequest) -> FetchResponse | None:
         """Return the broker's answer, None if there is none or something else is to be asked."""
         self._asked_at = trio.current_time()
+        self._fetch_count += 1
         try:
             with trio.CancelScope() as self._under_way:
                 response = await self._peers.request(

@@ -13,6 +13,8 @@ import os
 import resource
 import threading
 import time
+from collections import deque
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 import trio
@@ -338,7 +340,7 @@ class OsFile:
     def sync(self) -> None:
         """Return when the file's bytes are on stable storage."""
         if self._disk.syncs:
-            os.fsync(self._descriptor)
+            self._disk.flushes.fsync(self._descriptor)
 
     def fileno(self) -> int:
         """Return the descriptor."""
@@ -356,6 +358,30 @@ class OsFile:
         self.close()
 
 
+class FlushTimes:
+    """How long fsync took: of all of them together, and of the latest.
+
+    Attributes:
+        recent_s: the latest of them in seconds, the oldest first.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+        self.sum_s = 0.0
+        self.recent_s: deque[float] = deque(maxlen=256)
+
+    def fsync(self, descriptor: int) -> None:
+        """Do it, and note how long it took; in any thread."""
+        began_s = perf_counter()
+        os.fsync(descriptor)
+        took_s = perf_counter() - began_s
+        with self._lock:
+            self.count += 1
+            self.sum_s += took_s
+            self.recent_s.append(took_s)
+
+
 class OsDisk:
     """The operating system's files.
 
@@ -367,6 +393,7 @@ class OsDisk:
     def __init__(self, *, syncs: bool = True) -> None:
         self.syncs = syncs
         self.open_files = OpenFiles()
+        self.flushes = FlushTimes()
         self._stalls = 0
         self._stall_ns_max = 0
 
@@ -412,7 +439,7 @@ class OsDisk:
             while remaining:
                 remaining = remaining[os.write(descriptor, remaining) :]
             if sync and self.syncs:
-                os.fsync(descriptor)
+                self.flushes.fsync(descriptor)
         finally:
             os.close(descriptor)
         os.replace(temporary, path)
@@ -483,7 +510,7 @@ class OsDisk:
         except FileNotFoundError:
             return
         try:
-            os.fsync(descriptor)
+            self.flushes.fsync(descriptor)
         finally:
             os.close(descriptor)
 

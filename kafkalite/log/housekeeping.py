@@ -96,6 +96,23 @@ def _note_nothing(log: "LogFiles") -> None:
     del log
 
 
+@dataclass(slots=True)
+class CleanerFacts:
+    """Facts about compaction.
+
+    Attributes:
+        last_pass_s: how long the last pass took.
+        recopied_percent: how much of what it read it kept.
+        dirtiest_percent: dirty part of the dirtiest log, when it was looked for last.
+        uncleanable: logs that are not compacted any more, for a damage.
+    """
+
+    last_pass_s: float = 0.0
+    recopied_percent: float = 0.0
+    dirtiest_percent: float = 0.0
+    uncleanable: "set[Log]" = field(default_factory=set)
+
+
 class Housekeeping:
     """Listens to the logs of a manager, and does later what they note.
 
@@ -103,6 +120,7 @@ class Housekeeping:
         settings: may be replaced while it runs.
         bounds: gives (high watermark, last stable offset) of a log.
         failed: called with a log that went offline.
+        cleaner: facts about compaction.
     """
 
     def __init__(
@@ -123,7 +141,7 @@ class Housekeeping:
         self._dirty: dict[Log, None] = {}
         self._dirty_event = trio.Event()
         self._cleaning = trio.Lock()
-        self._uncleanable: set[Log] = set()
+        self.cleaner = CleanerFacts()
         self._looked_at: dict[Log, int] = {}
         """Log end offsets when it was last looked whether the files are there."""
 
@@ -139,12 +157,12 @@ class Housekeeping:
         self._to_flush.pop(log, None)
         self._dirty.pop(log, None)
         self._looked_at.pop(log, None)
-        self._uncleanable.discard(log)
+        self.cleaner.uncleanable.discard(log)
         self._plan("recovery points", self.settings.flush_offset_checkpoint_interval_ms)
 
     def on_config_changed(self, log: "Log") -> None:
         """A topic's settings changed: it may have to be flushed, cut or compacted sooner."""
-        self._uncleanable.discard(log)
+        self.cleaner.uncleanable.discard(log)
         if log.unflushed_since_ms is not None and log.config.flush_ms < NEVER:
             self.on_flush_due(log)
         if len(log.segments) > 1:
@@ -195,7 +213,7 @@ class Housekeeping:
     def _note_dirt(self, log: "LogFiles") -> None:
         if "compact" in log.config.cleanup_policy:
             known = self._manager.get(log.topic_partition)
-            if known is log and known not in self._uncleanable:
+            if known is log and known not in self.cleaner.uncleanable:
                 self._dirty[known] = None
                 self._dirty_event.set()
 
@@ -335,6 +353,8 @@ class Housekeeping:
                 self._dirty.pop(log, None)
             else:
                 plans.append(plan)
+        ratios = (each.dirty_ratio for each in plans)
+        self.cleaner.dirtiest_percent = 100 * max(ratios, default=0.0)
         plan = filthiest(plans)
         if plan is None:
             return False
@@ -348,7 +368,7 @@ class Housekeeping:
             return False  # the disk may be full, and will not be for ever
         except KafkaError as error:
             logger.warning("%s is not compacted any more: %s", log.topic_partition, error)
-            self._uncleanable.add(log)
+            self.cleaner.uncleanable.add(log)
             self._dirty.pop(log, None)
         return True
 
@@ -368,12 +388,17 @@ class Housekeeping:
 
     async def _clean(self, plan: CleaningPlan) -> CleaningStatistics:
         async with self._cleaning:
+            began_s = trio.current_time()
             statistics = await clean(
                 plan,
                 self._disk,
                 settings=self.settings.cleaner,
                 now_ms=self._clock.wall_ms(),
             )
+            self.cleaner.last_pass_s = trio.current_time() - began_s
+            if statistics.bytes_before:
+                kept = 100 * statistics.bytes_after / statistics.bytes_before
+                self.cleaner.recopied_percent = kept
             if plan.log.failure is None:
                 self._manager.set_cleaner_offset(plan.log, statistics.clean_offset)
             return statistics

@@ -88,7 +88,7 @@ class LogManager:
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._claimed_first: list[LogDirectory] = []
         self._closed = False
-        self._keeper = Housekeeping(self, disk, clock, settings or HousekeepingSettings())
+        self.keeper = Housekeeping(self, disk, clock, settings or HousekeepingSettings())
 
     # --- Starting --------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class LogManager:
                 raise LogDirectoryError(f"log directory {directory.path}: {error}") from error
             work += [(directory, clean, each.topic_partition, each.path) for each in found]
             for path in deleted:
-                self._keeper.remove_later([path], delay_ms=0)
+                self.keeper.remove_later([path], delay_ms=0)
         for count, (directory, clean, topic_partition, path) in enumerate(work):
             other = self._directory_of.get(topic_partition)
             if other is not None:
@@ -212,7 +212,7 @@ class LogManager:
             self.offline[topic_partition] = str(error)
         else:
             self._logs[topic_partition] = log
-            self._keeper.on_opened(log)
+            self.keeper.on_opened(log)
 
     def _topic_id(self, path: str) -> UUID:
         """Return what `partition.metadata` says, ZERO_UUID if nothing that can be read.
@@ -255,7 +255,7 @@ class LogManager:
             config,
             state,
             clock=self._clock,
-            listener=self._keeper,
+            listener=self.keeper,
         )
 
     # --- Logs ------------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ class LogManager:
             ) from error
         self._logs[topic_partition] = log
         self._directory_of[topic_partition] = home
-        self._keeper.on_opened(log)
+        self.keeper.on_opened(log)
         return log
 
     def _count_in(self, directory: LogDirectory) -> int:
@@ -387,7 +387,7 @@ class LogManager:
         log = self._logs.pop(topic_partition, None)
         if log is not None:
             log.discard()
-            self._keeper.on_closed(log)
+            self.keeper.on_closed(log)
         return log
 
     def _stays(self, topic_partition: TopicPartition, why: str) -> KafkaError:
@@ -402,7 +402,7 @@ class LogManager:
         target = f"{home.path}/{name_for_deletion(topic_partition, self._new_uuid())}"
         with suppress(FileNotFoundError):
             self._disk.rename(f"{home.path}/{topic_partition}", target)
-            self._keeper.remove_later([target], delay_ms=delay_ms)
+            self.keeper.remove_later([target], delay_ms=delay_ms)
 
     def set_topic_id(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
         """Give a log that has none (its `topic_id` is ZERO_UUID) the id of its topic.
@@ -426,18 +426,18 @@ class LogManager:
         log = self._logs.get(topic_partition)
         if log is not None:
             log.update_config(config)
-            self._keeper.on_config_changed(log)
+            self.keeper.on_config_changed(log)
 
     # --- In the course of time -------------------------------------------------------------------
 
     @property
     def settings(self) -> HousekeepingSettings:
         """Of housekeeping; may be replaced while it runs."""
-        return self._keeper.settings
+        return self.keeper.settings
 
     @settings.setter
     def settings(self, settings: HousekeepingSettings) -> None:
-        self._keeper.settings = settings
+        self.keeper.settings = settings
 
     @property
     def bounds(self) -> "Callable[[Log], tuple[int, int]]":
@@ -445,24 +445,24 @@ class LogManager:
 
         To be set where there are followers; until then both follow from the log alone.
         """
-        return self._keeper.bounds
+        return self.keeper.bounds
 
     @bounds.setter
     def bounds(self, bounds: "Callable[[Log], tuple[int, int]]") -> None:
-        self._keeper.bounds = bounds
+        self.keeper.bounds = bounds
 
     @property
     def on_failed(self) -> "Callable[[LogFiles], object]":
         """Called with each log that goes offline, in the midst of what failed."""
-        return self._keeper.failed
+        return self.keeper.failed
 
     @on_failed.setter
     def on_failed(self, on_failed: "Callable[[LogFiles], object]") -> None:
-        self._keeper.failed = on_failed
+        self.keeper.failed = on_failed
 
     async def housekeeping(self) -> None:
         """Keep house (retention, compaction, flushes, checkpoints, removals) until cancelled."""
-        await self._keeper.run()
+        await self.keeper.run()
 
     async def compact(self, topic_partition: TopicPartition) -> "CleaningStatistics | None":
         """Begin a new segment and compact all others now, however little dirt there is.
@@ -473,7 +473,7 @@ class LogManager:
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, or a damaged batch.
         """
-        return await self._keeper.compact(self._log(topic_partition))
+        return await self.keeper.compact(self._log(topic_partition))
 
     def apply_retention(self, topic_partition: TopicPartition, now_ms: int) -> int:
         """Delete segments whose time has come; return how many. Raises as `Log`."""

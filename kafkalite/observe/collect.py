@@ -8,7 +8,7 @@ import gc
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -87,6 +87,11 @@ def requests(parts: BrokerParts) -> Iterator[Family]:
         SUMMARY,
         "Milliseconds from a whole request to its answer, of the last minute",
     )
+    local = Family(
+        "kafka_network_requestmetrics_localtimems",
+        SUMMARY,
+        "Milliseconds in the handler: without what a request waited for",
+    )
     remote = Family(
         "kafka_network_requestmetrics_remotetimems",
         SUMMARY,
@@ -115,12 +120,14 @@ def requests(parts: BrokerParts) -> Iterator[Family]:
         sizes.add(sum(api.request_bytes for api in apis), "_sum", request=name)
         sizes.add(sum(api.count for api in apis), "_count", request=name)
         _summary(totals, total, request=name)
+        _summary(local, merged([api.local for api in apis]), request=name)
         _summary(remote, merged([api.waited for api in apis]), request=name)
         _histogram(histogram, total, request=name)
-    yield from (counts, errors, sizes, totals, remote, histogram)
+    yield from (counts, errors, sizes, totals, local, remote, histogram)
     for name, text in (
         ("requestqueuetimems", "Always 0: requests are taken from their connections in turn"),
         ("responsequeuetimems", "Always 0: answers are sent when they are made"),
+        ("responsesendtimems", "Always 0: sending is not timed by itself"),
     ):
         family = Family(f"kafka_network_requestmetrics_{name}", SUMMARY, text)
         for request, apis in sorted(by_name.items()):
@@ -155,8 +162,14 @@ def _histogram(family: Family, buckets: Buckets, **labels: object) -> None:
     family.add(buckets.sum_us / 1e6, "_sum", **labels)
 
 
-def network(parts: BrokerParts, idle: float) -> Iterator[Family]:
-    """Yield connections and how busy the broker is; `idle` is a share from 0 to 1."""
+def network(parts: BrokerParts, idle: float, rates: Mapping[str, float]) -> Iterator[Family]:
+    """Yield connections and how busy the broker is.
+
+    Args:
+        parts: of the broker.
+        idle: share of time without work, from 0 to 1.
+        rates: connections a second, by `creation` and `close`.
+    """
     text = "Share of time without work, 0 to 1; the broker is at its limit below 0.1"
     for name in (
         "kafka_network_socketserver_networkprocessoravgidle_percent",
@@ -180,6 +193,13 @@ def network(parts: BrokerParts, idle: float) -> Iterator[Family]:
     opened = parts.connections.opened_count
     name = "kafka_server_socket_server_metrics_connection"
     first = next(iter(by_listener), "")
+    for word in ("creation", "close"):
+        yield Family(f"{name}_{word}_rate", GAUGE, f"Connections a second: {word}").add(
+            rates[word], listener=first, networkprocessor="0"
+        )
+    yield Family("kafka_network_acceptor_acceptorblockedpercent", GAUGE, "Always 0").add(
+        0, listener=first
+    )
     yield Family(f"{name}_creation_total", COUNTER, "Connections opened").add(
         opened, listener=first, networkprocessor="0"
     )
@@ -308,7 +328,7 @@ def process(parts: BrokerParts) -> Iterator[Family]:
     yield Family("process_cpu_seconds_total", COUNTER, "Processor time").add(
         usage.ru_utime + usage.ru_stime
     )
-    memory = _resident_bytes()
+    memory = resident_bytes()
     if memory:
         yield Family("process_resident_memory_bytes", GAUGE, "Memory in use").add(memory)
     with suppress(OSError):
@@ -336,7 +356,8 @@ def process(parts: BrokerParts) -> Iterator[Family]:
     ).add(parts.requests.slow_count)
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
+    """Return the memory that this process has; 0 where that cannot be told."""
     with (
         suppress(OSError, ValueError, IndexError),
         open("/proc/self/statm", encoding="ascii") as file,

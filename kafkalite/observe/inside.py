@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kafkalite.faults.parts import Control
+    from kafkalite.isr.fetcher import ReplicaFetcherManager
     from kafkalite.network.dispatch import Dispatcher
     from kafkalite.network.listeners import ConnectionServer
     from kafkalite.observe.requests import Requests
@@ -47,6 +48,7 @@ class BrokerParts:
     ports: "Mapping[str, int]"
     bootstrap: str
     control: "Control"
+    fetchers: "ReplicaFetcherManager | None" = None
 
 
 class InsideCluster:

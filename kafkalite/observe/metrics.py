@@ -8,7 +8,7 @@ import trio
 
 from kafkalite.http.routing import HttpRequest, HttpResponse, Route
 from kafkalite.http.slices import Slices
-from kafkalite.observe import collect
+from kafkalite.observe import collect, collect_storage
 from kafkalite.observe.exposition import (
     GAUGE,
     OPENMETRICS_TYPE,
@@ -19,7 +19,7 @@ from kafkalite.observe.exposition import (
 from kafkalite.observe.groups import committed_offsets, describe_group, list_groups
 from kafkalite.observe.inside import InsideCluster
 from kafkalite.observe.lag import RecordTimes
-from kafkalite.observe.names import in_other_names
+from kafkalite.observe.names import JVM, in_other_names
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import KafkaError
 
@@ -38,8 +38,11 @@ class Metrics:
         self._turn = trio.Lock()
         self._rendered: dict[bool, tuple[float, bytes]] = {}
         self._times = RecordTimes()
+        self._changes = collect_storage.ChangeCounts(cluster.parts)
         self._sampled = (time.perf_counter(), time.process_time())
         self._idle = 1.0
+        self._connections = (0, 0)
+        self._rates = {"creation": 0.0, "close": 0.0}
         self._rotated_s = time.perf_counter()
         config = self._parts.services.config
         self._names = config.list("kafkalite.metrics.names") or ("jmx",)
@@ -94,8 +97,14 @@ class Metrics:
         parts = self._parts
         yield from collect.traffic(parts)
         yield from collect.requests(parts)
-        yield from collect.network(parts, self._idle)
+        yield from collect.network(parts, self._idle, self._rates)
         yield from collect.replication(parts)
+        yield from collect_storage.changes(self._changes)
+        yield from collect_storage.fetching(parts)
+        yield from collect_storage.storage(parts)
+        yield from collect_storage.sessions(parts)
+        if JVM in self._names:
+            yield from collect_storage.as_java(collect.resident_bytes())
         yield from collect.process(parts)
 
     def _has_many_partitions(self) -> bool:
@@ -110,10 +119,21 @@ class Metrics:
         if now_s - before_s >= CACHE_S:
             share = (worked_s - worked_before_s) / (now_s - before_s)
             self._idle = min(1.0, max(0.0, 1.0 - share))
+            self._rate(now_s - before_s)
             self._sampled = (now_s, worked_s)
         if now_s - self._rotated_s >= ROTATE_S:
             self._rotated_s = now_s
             self._parts.requests.rotate()
+
+    def _rate(self, seconds: float) -> None:
+        """Take connections a second since the last scrape."""
+        opened = self._parts.connections.opened_count
+        closed = opened - len(self._parts.connections.open_connections())
+        before, self._connections = self._connections, (opened, closed)
+        self._rates = {
+            "creation": (opened - before[0]) / seconds,
+            "close": (closed - before[1]) / seconds,
+        }
 
     async def _exporter_families(self, slices: Slices) -> list[Family]:
         """Return topics and partitions by the names of kafka_exporter, of all that is led here."""

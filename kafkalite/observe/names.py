@@ -12,6 +12,8 @@ from kafkalite.observe.exposition import COUNTER, UNTYPED, Family
 JMX: Final = "jmx"
 PERSEC: Final = "persec"
 REPORTER: Final = "reporter"
+JVM: Final = "jvm"
+"""Adds what panels about a Java virtual machine look for."""
 
 PER_SECOND: Final = frozenset(
     {
@@ -37,6 +39,7 @@ PER_SECOND: Final = frozenset(
         "isrexpands",
         "failedisrupdates",
         "uncleanleaderelections",
+        "incrementalfetchsessionevictions",
     }
 )
 """Names of meters: an MBean's name has PerSec behind them."""
@@ -53,11 +56,18 @@ PERCENT: Final = {
 }
 
 
+SOCKET_SERVER: Final = "kafka_server_socket_server_metrics_"
+CONFLUENT_SOCKET_SERVER: Final = "kafka_server_socketservermetrics_"
+HANDLER_IDLE: Final = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
+
+
 def in_other_names(families: Iterable[Family], wanted: Sequence[str]) -> list[Family]:
     """Return families under the names that are wanted; those that all share come once."""
     found: dict[str, Family] = {}
     for family in families:
-        others = [renamed(family, kind) for kind in wanted if kind != JMX and _differs(family.name)]
+        others = [
+            other for kind in wanted if kind not in (JMX, JVM) for other in _others(family, kind)
+        ]
         if JMX in wanted or not others:
             found[family.name] = family
         for other in others:
@@ -74,6 +84,18 @@ def renamed(family: Family, kind: str) -> Family:
     if kind == REPORTER:
         return Family(f"{base}_total", COUNTER, family.help, family.samples)
     return Family(base, UNTYPED, family.help, family.samples)
+
+
+def _others(family: Family, kind: str) -> list[Family]:
+    """Return a family under the names that it has elsewhere, if they are others."""
+    found = [renamed(family, kind)] if _differs(family.name) else []
+    if kind == PERSEC and family.name.startswith(SOCKET_SERVER):
+        name = CONFLUENT_SOCKET_SERVER + family.name.removeprefix(SOCKET_SERVER)
+        found.append(Family(name, family.type, family.help, family.samples))
+    if kind == PERSEC and family.name == HANDLER_IDLE:
+        name = f"{PERCENT[HANDLER_IDLE][0]}_oneminuterate"
+        found.append(Family(name, family.type, family.help, family.samples))
+    return found
 
 
 def _differs(name: str) -> bool:

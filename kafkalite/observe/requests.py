@@ -95,6 +95,7 @@ class ApiCounts:
         "count",
         "errors",
         "has_code",
+        "local",
         "name",
         "request_bytes",
         "response_bytes",
@@ -112,6 +113,7 @@ class ApiCounts:
         self.request_bytes = 0
         self.response_bytes = 0
         self.total = Buckets()
+        self.local = Buckets()
         self.waited = Buckets()
 
     def count_errors(self, exchanges: "Iterable[InFlightRequest]") -> None:
@@ -210,9 +212,15 @@ class Requests:
             counts.count += len(mine)
             counts.request_bytes += sum(compress(sizes, own))
             counts.response_bytes += sum(compress(map(_SIZE, notes), own))
-            counts.total.add_seconds([*compress(seconds, own)])
+            totals = [*compress(seconds, own)]
+            counts.total.add_seconds(totals)
             handled = [*map(_HANDLED, mine)]
-            if any(handled):
+            if not any(handled):
+                counts.local.add_seconds(totals)
+            else:
+                began = map(_BEGAN, mine)
+                each = zip(handled, began, totals, strict=True)
+                counts.local.add_seconds([(at_s - b_s) if at_s else t for at_s, b_s, t in each])
                 ends = compress(map(_END, notes), own)
                 counts.waited.add_seconds(
                     [e - at for e, at in zip(ends, handled, strict=True) if at]
@@ -330,6 +338,7 @@ class Requests:
         """Let the distributions begin anew; to be called twice a minute."""
         for counts in self.apis.values():
             counts.total.rotate()
+            counts.local.rotate()
             counts.waited.rotate()
 
 

@@ -374,6 +374,7 @@ def http_server(
         connections=connections,
         requests=requests,
         peers=None if cluster is None else cluster.peers,
+        fetchers=None if cluster is None else cluster.fetchers,
         ports=ports,
         bootstrap=bootstrap,
         control=control,

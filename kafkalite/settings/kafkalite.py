@@ -20,7 +20,10 @@ OWN_SETTINGS: tuple[Setting, ...] = (
     Setting("kafkalite.metadata.flush", BOOLEAN, True),
     Setting("kafkalite.metrics.labels", ConfigType.LIST, None),
     Setting(
-        "kafkalite.metrics.names", ConfigType.LIST, ("jmx",), choices=("jmx", "persec", "reporter")
+        "kafkalite.metrics.names",
+        ConfigType.LIST,
+        ("jmx",),
+        choices=("jmx", "persec", "reporter", "jvm"),
     ),
     Setting("kafkalite.profile", STRING, "dev", choices=("dev", "test", "kafka")),
     Setting("kafkalite.read.only", BOOLEAN, False),

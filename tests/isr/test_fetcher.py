@@ -46,6 +46,19 @@ async def test_follower_becomes_the_leader_byte_by_byte(autojump_clock):
     assert follower.replica().log.epoch_at(0) == leader.replica().log.epoch_at(0)
 
 
+async def test_lag_and_fetches_are_counted(autojump_clock):
+    cluster = Cluster()
+    leader, follower = cluster.nodes.values()
+    async with copying(cluster):
+        leader.append(b"x", b"y")
+        await trio.sleep(SOON_S)
+        assert dict(follower.fetchers.lags()) == {follower.replica().topic_partition: 0}
+        (rate,) = follower.fetchers.fetch_rates()
+        assert rate > 0
+        assert list(leader.fetchers.lags()) == []
+        assert leader.fetchers.fetch_rates() == []
+
+
 @pytest.mark.parametrize("brokers", [2, 3])
 async def test_followers_hear_of_the_high_watermark_soon_and_once(brokers, autojump_clock):
     """KIP-1166; a consumer that reads from a follower waits for it."""

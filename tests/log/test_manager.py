@@ -348,7 +348,7 @@ def test_what_was_being_deleted_goes_with_the_next_start():
     manager.close()
     manager = start(disk)
     assert manager.logs() == []
-    assert len(manager._keeper._removals) == 1
+    assert len(manager.keeper._removals) == 1
 
 
 def test_a_stray_log_is_set_aside_and_kept(caplog):
@@ -550,12 +550,12 @@ def test_log_whose_files_vanish_is_offline_at_the_next_look(gone, caplog):
     manager.on_failed = failed.append
     append(log, "a")
     append(other, "a")
-    manager._keeper._look_for_files()
+    manager.keeper._look_for_files()
     assert not failed
     disk.remove(gone)
     append(log, "acknowledged into the void, for a second")
-    manager._keeper._look_for_files()
-    manager._keeper._look_for_files()
+    manager.keeper._look_for_files()
+    manager.keeper._look_for_files()
     with pytest.raises(KafkaError) as error:
         append(log, "b")
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -564,7 +564,7 @@ def test_log_whose_files_vanish_is_offline_at_the_next_look(gone, caplog):
         f"{gone} is not there any more; what it holds is offline"
     ]
     append(other, "c")
-    manager._keeper._look_for_files()
+    manager.keeper._look_for_files()
     assert failed == ([log, other] if gone == "/data" else [log])
 
 

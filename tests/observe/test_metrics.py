@@ -10,6 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
 from kafkalite import Broker
+from kafkalite.types import TopicPartition
 from tests.observe.observe_kit import Http
 
 DASHBOARDS = Path(__file__).with_name("dashboards.txt")
@@ -35,7 +36,7 @@ def scrape(http, accept="text/plain"):
 @pytest.fixture(scope="module")
 def broker():
     config = {
-        "kafkalite.metrics.names": "jmx,persec,reporter",
+        "kafkalite.metrics.names": "jmx,persec,reporter,jvm",
         "kafkalite.metrics.labels": "namespace=local,cluster=x",
     }
     with Broker(http=True, config=config) as broker:
@@ -198,3 +199,18 @@ def test_with_too_many_partitions_none_has_its_own_series():
         samples = samples_of(scrape(Http(broker.http_url)))
         assert samples["kafka_topic_partitions", ("topic", "wide")] == 1_001
         assert not any(name == "kafka_log_log_size" for name, *_ in samples)
+
+
+def test_compaction_and_fsync_are_told():
+    with Broker(http=True, config={"kafkalite.metadata.flush": True}) as broker:
+        broker.create_topic("table", config={"cleanup.policy": "compact"})
+        for number in range(20):
+            broker.produce("table", b"%d" % number, key=b"k")
+        logs = broker.server.services.logs
+        broker._await(lambda: logs.compact(TopicPartition("table", 0)))
+        samples = samples_of(scrape(Http(broker.http_url)))
+    assert 0 < samples["kafka_log_logcleaner_cleaner_recopy_percent",] < 100
+    assert samples["kafka_log_logcleaner_max_clean_time_secs",] > 0
+    assert samples["kafka_log_logcleanermanager_uncleanable_partitions_count",] == 0
+    assert samples["kafka_log_logflushstats_logflushrateandtimems_count",] > 0
+    assert samples["kafka_log_logmanager_offlinelogdirectorycount",] == 0
