@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 audit = logging.getLogger("kafka.authorizer.logger")
 """Under Kafka's name, for those who look for it: denials at INFO, what is allowed at DEBUG."""
 
+OPERATOR: Final = "Http:token"
+"""The operator, who shows the token of the HTTP port: a super user, and no client's name."""
+
 REMEMBERED_MAX: Final = 100_000
 """Decisions that are kept until rules change."""
 
@@ -36,7 +39,9 @@ class Authorizer:
 
     def __init__(self, config: "BrokerConfig", image: "Image") -> None:
         self._super_users = frozenset(
-            name.strip() for name in config.str("super.users").split(";") if name.strip()
+            name.strip()
+            for name in (*config.str("super.users").split(";"), OPERATOR)
+            if name.strip()
         )
         self._allows_unruled = config.bool("allow.everyone.if.no.acl.found")
         self._known: dict[Question, bool] = {}

@@ -92,7 +92,7 @@ class AccessRules:
         if self._is_token(_cookie(headers.get("cookie", ""))):
             return False
         raise HttpError(
-            401, "this port is not for this machine alone: add ?token=... or Authorization: Bearer"
+            401, "this port is not for everybody: add ?token=... or Authorization: Bearer"
         )
 
     def _is_token(self, shown: str) -> bool:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import trio
 
-from kafkalite.api.context import RequestContext, Services
+from kafkalite.api.authorizer import OPERATOR
+from kafkalite.api.context import ANONYMOUS, RequestContext, Services
 from kafkalite.api.handler import Handler, Pending
 from kafkalite.wire.api import Api
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -67,6 +68,7 @@ class InsideCluster:
             is_inter_broker=False,
             local_address=(host, parts.ports.get(listener.name, listener.port)),
             peer_address=(host, 0),
+            principal=ANONYMOUS if parts.services.authorizer is None else OPERATOR,
             client_id=CLIENT_ID,
         )
 

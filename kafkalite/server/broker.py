@@ -335,6 +335,12 @@ class Broker:
             if self._cluster is not None:
                 self._cluster.peers.close()
 
+    @property
+    def _lets_everybody_in(self) -> bool:
+        """Whether who comes in by some listener may do all that can be done by HTTP (rule 580)."""
+        is_open = any(listener.protocol == "PLAINTEXT" for listener in self.config.listeners)
+        return is_open and self.services.authorizer is None
+
     async def _bind_http(self, connections: ConnectionServer) -> HttpPort | None:
         """Take the port for browsers and scrapers, if there is to be one."""
         config = self.config
@@ -344,7 +350,8 @@ class Broker:
         )
         if address is None:
             return None
-        if not address.is_loopback and self._http_token is None:
+        is_for_everybody = address.is_loopback and self._lets_everybody_in
+        if not is_for_everybody and self._http_token is None:
             self._http_token = os.urandom(16).hex()
         requests = self.observe_requests()
         port = HttpPort(
