@@ -158,3 +158,16 @@ async def test_a_start_after_a_crash_takes_the_way_that_is_drawn(tmp_path):
     with calls() as made:
         await run(look)
     assert_in_this_order(drawn(START), made)
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_files_that_newcomers_are_sent_to_are_there(name):
+    text = (ROOT / name).read_text()
+    paths = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|md|json))`", text))
+    assert len(paths) > 5
+    missing = {
+        path
+        for path in paths
+        if not (ROOT / path).exists() and not (ROOT / "kafkalite" / path).exists()
+    }
+    assert not missing

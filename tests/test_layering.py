@@ -111,8 +111,6 @@ SKIPS = {
     "tests/test_guards.py": (1, "counts of bytecodes are of one version of Python"),
     "tests/testing/test_namespaces.py": (1, "namespaces need Linux and root"),
     "tests/testing/test_processes.py": (1, "/proc is Linux's"),
-    "tests/wire/test_conformance.py": (1, "no kafka-python"),
-    "tests/wire/test_peer.py": (1, "no kafka-python"),
     "compat_tests/conftest.py": (1, "a missing program; CI fails instead"),
 }
 """Tests that may be skipped: by file, how many marks there are and why. A library that is in the

@@ -129,9 +129,9 @@ def test_other_subscriptions_may_be_asked_for_at_once(metrics):
 
 def test_a_clock_that_was_set_back_keeps_nobody_waiting(metrics):
     get(metrics, 1_000_000)
-    get(metrics, 5)
-    push(metrics, 6)
-    push(metrics, 1)
+    assert get(metrics, 5).subscription.metrics
+    assert push(metrics, 6).pushes == 1
+    assert push(metrics, 1).pushes == 2
 
 
 @pytest.mark.parametrize("codec", Codec)

@@ -124,8 +124,10 @@ def test_epoch_wraps_from_its_greatest_value_to_one(sessions):
     """Rule 85."""
     session_id = open_session(sessions, (0, 0))
     plan(sessions, request(session_id=session_id, epoch=1)).session.epoch = 2**31 - 1
-    plan(sessions, request(session_id=session_id, epoch=2**31 - 1))
-    plan(sessions, request(session_id=session_id, epoch=1))
+    assert plan(sessions, request(session_id=session_id, epoch=2**31 - 1)).session.epoch == 1
+    with pytest.raises(KafkaError, match="epoch"):
+        plan(sessions, request(session_id=session_id, epoch=2))
+    assert plan(sessions, request(session_id=session_id, epoch=1)).session.epoch == 2
 
 
 def test_incremental_request_changes_only_what_it_lists(sessions):

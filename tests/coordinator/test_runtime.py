@@ -497,6 +497,10 @@ class TestLoading:
                 setup.runtime.set_leaderships(TOPIC, 3, {})
                 setup.partitions[0].replicate(0)  # as a closing partition wakes its watchers
                 await wait_all_tasks_blocked()
+                assert not setup.runtime.is_loading()
+                with pytest.raises(KafkaError) as refused:
+                    setup.ask("get", "n0")
+                assert refused.value.code is ErrorCode.NOT_COORDINATOR
                 nursery.cancel_scope.cancel()
 
         run(main)
@@ -742,7 +746,12 @@ class TestWatching:
     def test_condition_that_holds_already(self, setup):
         async def main():
             setup.ask("set", "x", "1")
-            await setup.runtime.wait_until(TOPIC, KEYS[0], lambda shard: "x" in shard.values)
+            looked_at = []
+            await setup.runtime.wait_until(
+                TOPIC, KEYS[0], lambda shard: looked_at.append(shard) or "x" in shard.values
+            )
+            assert looked_at == [setup.shard()]
+            assert not setup.runtime._watches
 
         run(main)
 

@@ -34,10 +34,9 @@ from tests.wire import (
     other_definitions,
     share_messages,
     streams_messages,
+    token_messages,
 )
 from tests.wire.samples import CODECS, name_of
-
-pytest.importorskip("kafka")
 
 FIXED = {
     "bool": Bool,
@@ -57,6 +56,7 @@ DEFINITIONS = {
     **other_definitions.DEFINITIONS,
     **share_messages.DEFINITIONS,
     **streams_messages.DEFINITIONS,
+    **token_messages.DEFINITIONS,
 }
 
 

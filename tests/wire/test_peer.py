@@ -2,6 +2,7 @@
 
 import importlib.resources
 import re
+import warnings
 
 import pytest
 
@@ -12,10 +13,12 @@ from tests.wire import (
     other_definitions,
     share_messages,
     streams_messages,
+    token_messages,
 )
 from tests.wire.samples import CODECS, name_of, sample
 
-kafka_messages = pytest.importorskip("kafka.protocol.api_message")
+with warnings.catch_warnings(action="ignore"):
+    import kafka.protocol.api_message as kafka_messages
 
 # kafka-python reads its JSON by functions that Python 3.11 calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -27,6 +30,7 @@ DEFINITIONS = {
     **other_definitions.DEFINITIONS,
     **share_messages.DEFINITIONS,
     **streams_messages.DEFINITIONS,
+    **token_messages.DEFINITIONS,
 }
 
 PEER_FILES = importlib.resources.files("kafka.protocol.schemas.resources")
