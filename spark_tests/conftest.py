@@ -59,6 +59,7 @@ def spark(tmp_path_factory):
     session = spark_session(
         master="local[2]",
         application="kafkalite spark tests",
+        with_avro=True,
         settings={
             "spark.sql.shuffle.partitions": "2",
             # By default a query forgets all but its last hundred reports, and the tests count them.

@@ -7,9 +7,9 @@ from functools import partial
 import click
 import trio
 
-from kafkalite.cli.options import registry_option, with_cluster
+from kafkalite.cli.options import with_cluster
 from kafkalite.cli.output import examples
-from kafkalite.cli.parameters import listen_address
+from kafkalite.cli.parameters import listen_address, registry_option
 from kafkalite.client.cluster import Client
 from kafkalite.console.serving import serve_console
 from kafkalite.http.port import DEFAULT_PORT, LOOPBACK, HttpAddress, HttpPortError

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from kafkalite.cli.options import partition_list, registry_option, with_cluster
+from kafkalite.cli.options import partition_list, with_cluster
 from kafkalite.cli.output import Progress, examples, plural, progress
+from kafkalite.cli.parameters import registry_option
 from kafkalite.cli.positions import FORMS, Position, parse_position, position_option
 from kafkalite.cli.rendering import FORMATS
 from kafkalite.client.cluster import Client

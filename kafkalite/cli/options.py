@@ -85,19 +85,6 @@ def partition_list(
     return sorted(numbers)
 
 
-def registry_option(command: Callable[..., Result]) -> Callable[..., Result]:
-    """Give a command `--schema-registry`."""
-    return click.option(
-        "--schema-registry",
-        "registry_url",
-        metavar="URL",
-        envvar="KAFKALITE_SCHEMA_REGISTRY",
-        show_envvar=True,
-        help="Where the schemas (Avro, JSON Schema, Protobuf) of keys and values are; "
-        "here they are JSON.",
-    )(command)
-
-
 def schema_options(
     part: str, default: str
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:

@@ -73,3 +73,16 @@ def make_data_folder(folder: Path) -> None:
     ignore = folder / ".gitignore"
     if not ignore.exists():
         ignore.write_text("# Made by kafkalite.\n*\n")
+
+
+def registry_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--schema-registry`."""
+    return click.option(
+        "--schema-registry",
+        "registry_url",
+        metavar="URL",
+        envvar="KAFKALITE_SCHEMA_REGISTRY",
+        show_envvar=True,
+        help="Where the schemas (Avro, JSON Schema, Protobuf) of keys and values are; "
+        "here they are JSON.",
+    )(command)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkalite.cli.options import registry_option, schema_options, with_cluster
+from kafkalite.cli.options import schema_options, with_cluster
 from kafkalite.cli.output import Progress, examples, plural, progress
-from kafkalite.cli.parameters import pairs
+from kafkalite.cli.parameters import pairs, registry_option
 from kafkalite.cli.rendering import NewRecord, parse_json, to_bytes
 from kafkalite.client.cluster import Client
 from kafkalite.client.producer import Producer

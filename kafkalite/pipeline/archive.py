@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from kafkalite.pipeline.schemas import TopicSchemas
+
 #: Columns of an archive as Spark DDL. The last three are folders of the path, not in the files.
 ARCHIVE_SCHEMA = (
     "offset LONG, timestamp TIMESTAMP, timestampType INT, key BINARY, value BINARY, "
@@ -49,6 +51,8 @@ class ArchiveJob:
         allow_data_loss: go on when the broker deleted records before they were archived.
         compression: codec of the Parquet files.
         kafka_options: further settings of the Kafka client, such as ``security.protocol``.
+        schema_registry: URL of the registry by whose schemas keys and values become typed columns
+            as well (`schemas.TopicSchemas`); of one topic, because each has its own columns.
     """
 
     bootstrap: str
@@ -63,6 +67,7 @@ class ArchiveJob:
     allow_data_loss: bool = False
     compression: str = "zstd"
     kafka_options: Mapping[str, str] = field(default_factory=dict)
+    schema_registry: str | None = None
 
 
 @dataclass(slots=True)
@@ -104,10 +109,36 @@ def archive(
     """
     with broker_view(spark, job.bootstrap, job.kafka_options) as view:
         view.topics(job.topics, job.topic_pattern)
-    query = start_archive(spark, job)
+    schemas = _schemas(job)
     progress = ArchiveProgress()
-    watcher = _Watcher(progress)
     started = time.monotonic()
+    while not _run(spark, job, schemas, progress, started, on_progress):
+        pass  # goes on where it was, with a schema more
+    return progress
+
+
+def _schemas(job: ArchiveJob) -> "TopicSchemas | None":
+    if job.schema_registry is None:
+        return None
+    if job.topic_pattern is not None or len(job.topics) != 1:
+        raise PipelineError("with a schema registry one topic is archived, because of its columns")
+    # Most archives do without it.
+    from kafkalite.pipeline.schemas import TopicSchemas
+
+    return TopicSchemas(job.schema_registry, job.topics[0])
+
+
+def _run(
+    spark: "SparkSession",
+    job: ArchiveJob,
+    schemas: "TopicSchemas | None",
+    progress: ArchiveProgress,
+    started: float,
+    on_progress: Callable[[ArchiveProgress], None],
+) -> bool:
+    """Run until the end; return whether that was reached, or a schema was learnt instead."""
+    query = start_archive(spark, job, schemas)
+    watcher = _Watcher(progress)
     try:
         finished = False
         while not finished:
@@ -119,18 +150,33 @@ def archive(
         if job.every_seconds is None:
             raise
     except Exception as error:
+        if schemas is not None and schemas.learn(error):
+            return False
         raise PipelineError(_failure(error)) from error
     finally:
         query.stop()
-    return progress
+    return True
 
 
-def start_archive(spark: "SparkSession", job: ArchiveJob) -> "StreamingQuery":
-    """Start the stream of an archive job and return it running."""
+def start_archive(
+    spark: "SparkSession", job: ArchiveJob, schemas: "TopicSchemas | None" = None
+) -> "StreamingQuery":
+    """Start the stream of an archive job and return it running.
+
+    Raises:
+        PipelineError: the archive has columns of `schemas` with other types.
+    """
+    rows = archive_rows(_source(spark, job), period=job.period)
+    if schemas is not None:
+        from kafkalite.pipeline.schemas import archived_columns, check_types
+
+        rows = schemas.decoded(rows)
+        before = archived_columns(spark, job.output)
+        if before is not None:
+            check_types(before.schema, rows.schema)
     checkpoint = job.checkpoint or f"{job.output.rstrip('/')}/_checkpoint"
     writer = (
-        archive_rows(_source(spark, job), period=job.period)
-        .writeStream.format("parquet")
+        rows.writeStream.format("parquet")
         .partitionBy(*PARTITION_COLUMNS)
         .outputMode("append")
         .option("path", job.output)
@@ -166,6 +212,22 @@ def archive_rows(records: "DataFrame", *, period: str = "day") -> "DataFrame":
 def read_archive(spark: "SparkSession", path: str) -> "DataFrame":
     """Return the records of an archive; only files of committed batches are read."""
     return spark.read.schema(ARCHIVE_SCHEMA).parquet(path)
+
+
+def read_decoded(spark: "SparkSession", path: str) -> "DataFrame":
+    """Return the records of an archive with the typed columns of all its schemas.
+
+    A column that a later schema added is null in what was archived before.
+
+    Raises:
+        PipelineError: nothing is archived there.
+    """
+    from kafkalite.pipeline.schemas import archived_columns
+
+    rows = archived_columns(spark, path)
+    if rows is None:
+        raise PipelineError(f"nothing is archived in {path}")
+    return rows
 
 
 def _source(spark: "SparkSession", job: ArchiveJob) -> "DataFrame":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli.parameters import bootstrap_option, pairs
+from kafkalite.cli.parameters import bootstrap_option, pairs, registry_option
 from kafkalite.pipeline.archive import PERIODS, ArchiveJob, ArchiveProgress
 from kafkalite.pipeline.archive import archive as run_archive
 from kafkalite.pipeline.audit import AuditJob, PartitionAudit
@@ -116,6 +116,7 @@ def pipeline() -> None:
     is_flag=True,
     help="Go on when the broker deleted records not yet archived.",
 )
+@registry_option
 @_kafka_option("Kafka Java client")
 @_common
 def archive(
@@ -125,12 +126,16 @@ def archive(
     master: str,
     spark_settings: dict[str, str],
     batch_records: int | None,
+    registry_url: str | None,
     **options: Any,
 ) -> None:
     """Write TOPICs to Parquet files, each record exactly once.
 
     Files are laid out as topic=T/partition=P/date=D (in UTC). Run it again to add
     what is new; stop it at any time: it goes on where it was.
+
+    With --schema-registry (and one TOPIC) what was written with Avro, Protobuf or JSON
+    Schema is there in columns of its types, too: value_data, key_data.
     """
     _one_of(topics, pattern)
     job = ArchiveJob(
@@ -138,9 +143,11 @@ def archive(
         topic_pattern=pattern,
         starting=parse_start(starting),
         max_records_per_batch=batch_records,
+        schema_registry=registry_url,
         **options,
     )
-    with _session(master, spark_settings) as spark, _bar("records", "archived") as bar:
+    session = _session(master, spark_settings, with_avro=registry_url is not None)
+    with session as spark, _bar("records", "archived") as bar:
 
         def show(progress: ArchiveProgress) -> None:
             bar.total = progress.records + progress.remaining
@@ -335,11 +342,18 @@ def _one_of(topics: tuple[str, ...], pattern: str | None) -> None:
 
 
 @contextmanager
-def _session(master: str, settings: dict[str, str]) -> "Iterator[SparkSession]":
+def _session(
+    master: str, settings: dict[str, str], *, with_avro: bool = False
+) -> "Iterator[SparkSession]":
     """Open Spark for one command and turn the errors that are meant for people into one line."""
     try:
         _note("starting Spark …")
-        spark = spark_session(master=master, application="kafkalite pipeline", settings=settings)
+        spark = spark_session(
+            master=master,
+            application="kafkalite pipeline",
+            settings=settings,
+            with_avro=with_avro,
+        )
         try:
             yield spark
         finally:

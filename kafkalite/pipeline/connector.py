@@ -34,14 +34,19 @@ _CARRIED_BY_SPARK = (
 _FETCH_SECONDS = 300
 
 
-def connector_artifact(spark: SparkInstallation) -> str:
-    """Return the connector's artifact name for the Scala that this Spark is built with."""
-    return f"spark-sql-kafka-0-10_{spark.scala_version}"
+CONNECTOR = "spark-sql-kafka-0-10"
+AVRO = "spark-avro"
+"""What reads values that were written with Avro; fetched by who asks for that."""
 
 
-def connector_coordinates(spark: SparkInstallation) -> str:
+def connector_artifact(spark: SparkInstallation, module: str = CONNECTOR) -> str:
+    """Return a module's artifact name for the Scala that this Spark is built with."""
+    return f"{module}_{spark.scala_version}"
+
+
+def connector_coordinates(spark: SparkInstallation, module: str = CONNECTOR) -> str:
     """Return ``group:artifact:version``, as ``--packages`` of spark-submit takes it."""
-    return f"{GROUP}:{connector_artifact(spark)}:{spark.version}"
+    return f"{GROUP}:{connector_artifact(spark, module)}:{spark.version}"
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -51,7 +56,10 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def connector_jars(
-    spark: SparkInstallation, java: JavaRuntime, environment: Mapping[str, str] = os.environ
+    spark: SparkInstallation,
+    java: JavaRuntime,
+    environment: Mapping[str, str] = os.environ,
+    module: str = CONNECTOR,
 ) -> list[Path]:
     """Return the jars to add to Spark, sorted; fetches them the first time.
 
@@ -59,26 +67,31 @@ def connector_jars(
     another repository than Maven Central (a company's mirror, ``file:///…``).
 
     Raises:
-        PipelineError: the connector could not be fetched; the line says from where.
+        PipelineError: the connector (or another `module` of Spark) could not be fetched; the line
+            says from where.
     """
-    folder = cache_folder(environment) / f"{connector_artifact(spark)}-{spark.version}"
+    folder = cache_folder(environment) / f"{connector_artifact(spark, module)}-{spark.version}"
     if not folder.is_dir():
-        _fetch_into(folder, spark, java, environment)
+        _fetch_into(folder, spark, java, environment, module)
     return sorted(folder.glob("*.jar"))
 
 
 def _fetch_into(
-    folder: Path, spark: SparkInstallation, java: JavaRuntime, environment: Mapping[str, str]
+    folder: Path,
+    spark: SparkInstallation,
+    java: JavaRuntime,
+    environment: Mapping[str, str],
+    module: str,
 ) -> None:
     """Fetch into a scratch folder that is renamed when complete: two runs at once do no harm."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     repository = environment.get("KAFKALITE_MAVEN_REPOSITORY") or MAVEN_CENTRAL
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch_name:
         scratch = Path(scratch_name)
-        output = _run_ivy(scratch, repository, spark=spark, java=java)
+        output = _run_ivy(scratch, repository, spark=spark, java=java, module=module)
         jars = scratch / "jars"
-        if not any(jars.glob(f"{connector_artifact(spark)}-*.jar")):
-            raise PipelineError(_refusal(spark, repository, output))
+        if not any(jars.glob(f"{connector_artifact(spark, module)}-*.jar")):
+            raise PipelineError(_refusal(spark, repository, output, module))
         try:
             jars.rename(folder)
         except OSError:
@@ -88,11 +101,13 @@ def _fetch_into(
         shutil.rmtree(scratch / "ivy", ignore_errors=True)
 
 
-def _run_ivy(scratch: Path, repository: str, *, spark: SparkInstallation, java: JavaRuntime) -> str:
+def _run_ivy(
+    scratch: Path, repository: str, *, spark: SparkInstallation, java: JavaRuntime, module: str
+) -> str:
     settings = scratch / "ivysettings.xml"
     settings.write_text(ivy_settings(repository, cache=scratch / "ivy"))
     wanted = scratch / "ivy.xml"
-    wanted.write_text(ivy_module(spark))
+    wanted.write_text(ivy_module(spark, module))
     pattern = f"{scratch}/jars/[artifact]-[revision](-[classifier]).[ext]"
     command = [str(java.program), "-cp", f"{spark.jars}/*", "org.apache.ivy.Main"]
     options = ["-settings", str(settings), "-ivy", str(wanted), "-confs", "default"]
@@ -122,14 +137,14 @@ def ivy_settings(repository: str, *, cache: Path) -> str:
 """
 
 
-def ivy_module(spark: SparkInstallation) -> str:
+def ivy_module(spark: SparkInstallation, module: str = CONNECTOR) -> str:
     """Return Ivy's description of what is wanted: the connector and what it needs at run time."""
     excluded = "\n".join(f"    <exclude org={quoteattr(name)}/>" for name in _CARRIED_BY_SPARK)
     return f"""<ivy-module version="2.0">
   <info organisation="kafkalite" module="connector"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
-    <dependency org="{GROUP}" name="{connector_artifact(spark)}" rev="{spark.version}"
+    <dependency org="{GROUP}" name="{connector_artifact(spark, module)}" rev="{spark.version}"
       conf="default->compile,master,runtime(*)"/>
 {excluded}
   </dependencies>
@@ -137,8 +152,10 @@ def ivy_module(spark: SparkInstallation) -> str:
 """
 
 
-def _refusal(spark: SparkInstallation, repository: str, output: str) -> str:
-    wanted = connector_coordinates(spark)
+def _refusal(
+    spark: SparkInstallation, repository: str, output: str, module: str = CONNECTOR
+) -> str:
+    wanted = connector_coordinates(spark, module)
     missing = re.findall(r":: (\S+)#(\S+);(\S+): not found", output)
     unreachable = "Server access error" in output or "UnknownHostException" in output
     if missing and not unreachable:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from kafkalite.pipeline.connector import cache_folder, connector_jars
+from kafkalite.pipeline.connector import AVRO, cache_folder, connector_jars
 from kafkalite.pipeline.errors import PipelineError, plain_line
 from kafkalite.pipeline.installation import find_java, find_spark, launcher_home
 
@@ -30,6 +30,7 @@ def spark_session(
     master: str = "local[*]",
     application: str = "kafkalite",
     settings: Mapping[str, str] | None = None,
+    with_avro: bool = False,
 ) -> "SparkSession":
     """Return a running SparkSession with the Kafka connector of the installed Spark.
 
@@ -40,6 +41,7 @@ def spark_session(
         master: any Spark master: ``local[4]``, ``spark://…``, ``yarn``, ``k8s://…``.
         application: the name shown in a cluster's pages.
         settings: Spark's own settings; they win over ours.
+        with_avro: also with what reads Avro (another 200 kB).
 
     Raises:
         PipelineError: PySpark, Java or the connector is missing, or Spark does not start.
@@ -47,6 +49,8 @@ def spark_session(
     spark_home = find_spark()
     java = find_java(spark_home)
     jars = connector_jars(spark_home, java)
+    if with_avro:
+        jars += connector_jars(spark_home, java, module=AVRO)
     values = session_settings(master, settings or {}, jars=[str(jar) for jar in jars])
     if master.startswith("local"):
         # Spark would run the python3 of PATH, which need not have this package.

@@ -76,6 +76,19 @@ class SchemaRegistryClient:
         told = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
         return int(told["id"]), self._resolved(told)
 
+    def versions(self, subject: str) -> dict[int, ResolvedSchema]:
+        """Return all versions of a subject by their ids, the latest last.
+
+        Raises:
+            SchemaRegistryError: there are none, or no answer.
+        """
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        found = {}
+        for version in self._ask("GET", path):
+            told = self._ask("GET", f"{path}/{version}")
+            found[int(told["id"])] = self._resolved(told)
+        return found
+
     def register(self, subject: str, schema: Schema) -> tuple[int, ResolvedSchema]:
         """Make a schema a version of a subject, if it is none yet; return its id.
 

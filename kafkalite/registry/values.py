@@ -64,7 +64,7 @@ def decode(known: ResolvedSchema, payload: bytes) -> Any:
             case SchemaType.JSON:
                 return json.loads(payload)
             case SchemaType.PROTOBUF:
-                indexes, position = _read_indexes(payload)
+                indexes, position = read_indexes(payload)
                 return protobuf.decode(
                     schema.text, texts_of(known.references), indexes, payload[position:]
                 )
@@ -142,7 +142,12 @@ def _validator(schema: Schema, references: tuple[tuple[str, Schema], ...]) -> An
 # --- Protobuf's indexes --------------------------------------------------------------------------
 
 
-def _read_indexes(payload: bytes) -> tuple[list[int], int]:
+def read_indexes(payload: bytes) -> tuple[list[int], int]:
+    """Return the place of a Protobuf message in its file, and where in the payload it begins.
+
+    Raises:
+        ValueError: there is none.
+    """
     count, position = _read_varint(payload, 0)
     if count == 0:
         return [0], position
