@@ -221,7 +221,6 @@ def test_member_goes_on_when_its_session_is_ended(server, client):
         server.broker.produce(topic, b"after")
         found = [record.value for record in member.wait_records(2, timeout=60)]
         assert set(found) == {b"before", b"after"}
-        member.close()
 
 
 @pytest.mark.long
