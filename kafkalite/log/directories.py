@@ -45,6 +45,8 @@ STRAY_SUFFIX: Final = "-stray"
 IGNORED_SUFFIXES: Final = ("-future", STRAY_SUFFIX)
 METADATA_LOG: Final = "__cluster_metadata"
 """A KRaft broker's own log of metadata, which is no topic."""
+SECURE_FOLDER: Final = "secure"
+"""What `serve --secure` makes beside the partitions (`security.development`)."""
 
 NAME_MAX: Final = 255
 """Longest file name of common file systems."""
@@ -269,7 +271,9 @@ class LogDirectory:
                 found.append(PartitionDirectory(topic_partition, path))
             elif name.endswith(DELETE_SUFFIX):
                 deleted.append(path)
-            elif not name.endswith(IGNORED_SUFFIXES) and not name.startswith(METADATA_LOG):
+            elif name != SECURE_FOLDER and not (
+                name.endswith(IGNORED_SUFFIXES) or name.startswith(METADATA_LOG)
+            ):
                 logger.warning("%s is no partition's directory, it is left alone", path)
         return found, deleted
 

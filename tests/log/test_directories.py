@@ -154,6 +154,7 @@ def test_only_partitions_are_partitions(caplog):
         "t-1.0123-delete",
         "t-2.0123-future",
         "t-3.0123-stray",
+        "secure",
         "__cluster_metadata-0",
         "strange",
     ):
