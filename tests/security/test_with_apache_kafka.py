@@ -16,7 +16,10 @@ def broker():
     with Broker(
         tls=True,
         users={"admin": "secret", "alice": 'pass"word'},
-        acls=[allow("alice", "read,write", topic="orders"), allow("alice", "read", group="*")],
+        acls=[
+            allow("alice", "read,write,describe-configs", topic="orders"),
+            allow("alice", "read", group="*"),
+        ],
         config={"connections.max.reauth.ms": 5_000, "delegation.token.secret.key": "x"},
     ) as running:
         running.create_topic("orders")
@@ -51,6 +54,14 @@ def test_user_sees_the_topics_that_the_rules_allow(broker, tmp_path, mechanism):
     broker.create_topic(f"hidden-{mechanism.lower()}")
     options = {"user": "alice", "mechanism": mechanism}
     assert tool(broker, tmp_path, "kafka-topics", "--list", **options).split() == ["orders"]
+
+
+def test_topic_is_described_to_who_may_see_it(broker, tmp_path):
+    broker.create_topic("unseen")
+    shown = tool(broker, tmp_path, "kafka-topics", "--describe", user="alice")
+    assert "Topic: orders" in shown
+    assert "PartitionCount: 1" in shown
+    assert "unseen" not in shown
 
 
 def test_records_go_in_and_out(broker, tmp_path):
