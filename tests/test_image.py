@@ -436,6 +436,17 @@ def test_image_by_itself_tells_localhost_and_variables_of_docker_run_win(
 
 
 @pytest.mark.slow
+def test_volume_where_confluents_image_has_its_data_is_used(image):
+    published(image)
+    image.write("/usr/local/bin/mountpoint", '#!/bin/sh\n[ "$*" = "-q /var/lib/kafka/data" ]\n')
+    container, _ = served(image, {})
+    try:
+        assert image.path("/var/lib/kafka/data/meta.properties").exists()
+    finally:
+        assert container.stop(30) == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "words"),
     [
