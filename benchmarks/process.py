@@ -71,9 +71,9 @@ class RawClient:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._frame = metadata_frame() if frame is None else frame
 
-    def ask(self) -> bytes:
-        """Send the frame and return the answer."""
-        self._socket.sendall(self._frame)
+    def ask(self, frame: bytes | None = None) -> bytes:
+        """Send a frame, by default its own, and return the answer."""
+        self._socket.sendall(self._frame if frame is None else frame)
         answer = self._receive(4)
         (size,) = struct.unpack(">i", answer)
         return self._receive(size)

@@ -16,6 +16,7 @@ from benchmarks.compare.measure import Case, Outcome, run_case, summary
 from benchmarks.compare.rows.choices import choices
 from benchmarks.compare.rows.consumers import consumers, together
 from benchmarks.compare.rows.fairness import fairness
+from benchmarks.compare.rows.groups import groups
 from benchmarks.compare.rows.latency import latency
 from benchmarks.compare.rows.limits import limits
 from benchmarks.compare.rows.producers import producers
@@ -35,6 +36,7 @@ ROWS: dict[str, tuple[str, Callable[[float], list[Case]]]] = {
     "stored": ("8", stored_sizes),
     "choices": ("10", choices),
     "fairness": ("12", fairness),
+    "groups": ("13", groups),
 }
 CLUSTER_ROWS: dict[str, tuple[str, Callable[[float], list[Case]]]] = {
     "replicated": ("4", replicated),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compare.brokers import BrokerUnderTest
-from benchmarks.process import frame_of
+from benchmarks.process import RawClient, frame_of
 from compat_tests.apache_kafka import KAFKA_4, java_command
 from compat_tests.cache import cached_dir, digest_of
 from kafkalite.wire.compression import Codec
@@ -86,6 +86,20 @@ def java_consumer(broker: BrokerUnderTest, topic: str, count: int) -> dict[str, 
     return {"rate": float(fields[9]), "seconds": float(fields[7]) / 1000, "cpu": cpu}
 
 
+def share_consumer(broker: BrokerUnderTest, topic: str, group: str, count: int) -> dict[str, float]:
+    """`ShareConsumerPerformance` with implicit acknowledgement, until it has so many records."""
+    text, cpu = java_tool(
+        "kafka-share-consumer-perf-test",
+        *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", group),
+        *("--num-records", str(count), "--timeout", "20000"),
+    )
+    lines = [line.split(", ") for line in text.splitlines() if line.count(", ") >= 5]
+    found = dict(zip(lines[0], lines[-1], strict=True))
+    assert int(found["data.consumed.in.nMsg"]) >= count, text
+    rate = float(found["nMsg.sec"])
+    return {"rate": rate, "seconds": count / rate, "cpu": cpu}
+
+
 # --- Prepared frames -----------------------------------------------------------------------------
 
 
@@ -122,6 +136,18 @@ def produce_frame(topic: str, partition: int, batch: bytes, *, acks: int = 1) ->
         topic_data=[TopicProduceData(name=topic, partition_data=[data])],
     )
     return frame_of(PRODUCE, PRODUCE_VERSION, request)
+
+
+def fill_exactly(port: int, topic: str, partitions: int, batch_records: int, count: int) -> None:
+    """Send batches to all partitions in turn until exactly so many records are stored."""
+    batch = prepared_batch(batch_records)
+    client = RawClient(("127.0.0.1", port))
+    try:
+        frames = [produce_frame(topic, partition, batch) for partition in range(partitions)]
+        for number in range(count // batch_records):
+            assert is_acknowledged(client.ask(frames[number % partitions]))
+    finally:
+        client.close()
 
 
 def is_acknowledged(answer: bytes) -> bool:

@@ -20,6 +20,7 @@ ROW_TITLES = {
     "10": "What the choices of the design are worth",
     "11": "Three brokers: faults and catching up",
     "12": "The longest wait beside one client that asks for very much",
+    "13": "Groups of Kafka 4",
 }
 PLOTS = {
     "1": ("throughput", "producers.svg"),

@@ -22,7 +22,7 @@ from kafkalite.api.coordinator_requests import (
 from kafkalite.api.handler import Handler
 from kafkalite.group.consumer.events import ConsumerHeartbeat, DescribeConsumerGroup
 from kafkalite.group.consumer.heartbeat import check_heartbeat
-from kafkalite.meta.features import GROUP_VERSION, finalized_levels
+from kafkalite.meta.features import GROUP_VERSION
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.consumer_group_describe import (
     CONSUMER_GROUP_DESCRIBE,
@@ -48,9 +48,8 @@ def check_enabled(context: RequestContext) -> None:
         KafkaError: UNSUPPORTED_VERSION.
     """
     services = context.services
-    levels = finalized_levels(services.metadata.image.feature_levels)
     protocols = services.config.list("group.coordinator.rebalance.protocols")
-    if not levels.get(GROUP_VERSION, 0) or PROTOCOL not in protocols:
+    if not services.metadata.image.feature_level(GROUP_VERSION) or PROTOCOL not in protocols:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled."
         )

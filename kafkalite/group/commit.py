@@ -1,6 +1,8 @@
 """OffsetCommit and TxnOffsetCommit: who may commit, and the records of it (rules 119, 145-149)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 from kafkalite.coordinator.shard import StoredRecord
 from kafkalite.group.kinds import ANY_PARTITION, Committer, Group, PartitionCheck
@@ -113,10 +115,9 @@ def commit(
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             index = partition.partition_index
-            check(name, topic.topic_id, index)
-            if len(metadata) > metadata_max:
-                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
+            code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            if len(metadata) <= metadata_max:
+                check(name, topic.topic_id, index)
                 code = ErrorCode.NONE
                 key = OffsetCommitKey(group=group_id, topic=name, partition=index)
                 value = OffsetCommitValue(
@@ -136,9 +137,21 @@ def commit(
 
 
 def commit_in_transaction(
-    request: TxnOffsetCommitRequest, *, check: PartitionCheck, now_wall_ms: int, metadata_max: int
+    request: TxnOffsetCommitRequest,
+    *,
+    check: PartitionCheck,
+    topic_id_of: Callable[[str], UUID],
+    now_wall_ms: int,
+    metadata_max: int,
 ) -> tuple[list[StoredRecord], TxnOffsetCommitResponse]:
     """Return the records of a transactional commit and its answer.
+
+    Args:
+        request: names topics, and has no ids of theirs.
+        check: as `check_transactional_commit` returns it.
+        topic_id_of: gives a topic's id, ZERO_UUID for one that is not there.
+        now_wall_ms: time of the commit.
+        metadata_max: characters of a partition's metadata.
 
     Raises:
         KafkaError: `check` refused a partition, and with it the commit.
@@ -148,12 +161,15 @@ def commit_in_transaction(
     for topic in request.topics:
         answer = TxnOffsetCommitResponseTopic(name=topic.name)
         response.topics.append(answer)
+        topic_id = topic_id_of(topic.name)
+        if topic_id == ZERO_UUID and check is not ANY_PARTITION:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no topic {topic.name}")
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             index = partition.partition_index
-            check(topic.name, ZERO_UUID, index)
             code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             if len(metadata) <= metadata_max:
+                check(topic.name, topic_id, index)
                 code = ErrorCode.NONE
                 key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=index)
                 value = OffsetCommitValue(

@@ -7,6 +7,7 @@ What all groups share is here: offsets, and what operators ask. What groups of o
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from kafkalite.coordinator.shard import (
     NOTHING,
@@ -43,6 +44,7 @@ from kafkalite.group.records import KIND_OF_KEY
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.group.subscribers import Subscribers
+from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.delete_groups import DeletableGroupResult
 from kafkalite.wire.messages.list_groups import ListGroupsRequest
@@ -209,6 +211,7 @@ class GroupShard:
         records, response = commit_in_transaction(
             request,
             check=check_transactional_commit(self.groups.get(request.group_id), request),
+            topic_id_of=self._topic_id_of,
             now_wall_ms=now.wall_ms,
             metadata_max=self.settings.offset_metadata_max_bytes,
         )
@@ -218,6 +221,10 @@ class GroupShard:
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
         )
+
+    def _topic_id_of(self, name: str) -> UUID:
+        topic = self.metadata.topic(name)
+        return ZERO_UUID if topic is None else topic.topic_id
 
     def _fetch(self, event: FetchOffsets, ticket: Ticket, now: Now) -> Result:
         del now

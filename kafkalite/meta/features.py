@@ -70,6 +70,14 @@ def finalized_levels(stored: Mapping[str, int]) -> dict[str, int]:
     return levels
 
 
+def finalized_level(stored: Mapping[str, int], name: str) -> int:
+    """Return the level in force of one feature, 0 if it is off; asked for with each heartbeat."""
+    feature = _BY_NAME.get(name)
+    if feature is None:
+        return 0
+    return min(max(stored.get(name, feature.max_level), feature.min_level), feature.max_level)
+
+
 class UpgradeType(IntEnum):
     """How a feature may be updated (KIP-778)."""
 

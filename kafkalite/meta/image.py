@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from kafkalite.meta.features import finalized_levels
+from kafkalite.meta.features import finalized_level
 from kafkalite.meta.names import can_collide, collision_key, refusal_of_name
 from kafkalite.security.acls import Entry, Pattern
 from kafkalite.wire.errors import ErrorCode
@@ -133,7 +133,7 @@ class Image:
 
     def feature_level(self, name: str) -> int:
         """Return the finalised level of a feature such as group.version, 0 if it is off."""
-        return finalized_levels(self.feature_levels).get(name, 0)
+        return finalized_level(self.feature_levels, name)
 
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
         """Return the topic with this id, None if there is none."""

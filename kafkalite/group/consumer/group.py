@@ -240,6 +240,18 @@ class ConsumerGroup:
         """Whether topics are to be looked at: they changed, or the record of it was refused."""
         return self.refresh_epoch is None or self.group_epoch < self.refresh_epoch
 
+    def has_settled(self, member: ConsumerMember) -> bool:
+        """Whether there is nothing to decide about a member that says nothing new.
+
+        So it is with nearly all heartbeats.
+        """
+        return (
+            self.group_epoch == self.target_epoch
+            and member.is_reconciled_to(self.target_epoch)
+            and not self.is_refresh_due
+            and not self.patterns
+        )
+
     def member(self, member_id: str) -> ConsumerMember:
         """Return a member.
 

@@ -119,29 +119,27 @@ def _stay(
         before = _dynamic(group, member_id, request)
     else:
         before = _static(step, group, member_id, request)
-    update = MemberUpdate(
-        shard,
-        step,
-        group,
-        before=before,
-        after=_said(before, event),
-        principal=event.principal,
-    )
-    update.subscribe()
-    update.reconcile(update.assign(), request.topic_partitions)
-    if isinstance(found, ClassicGroup):
-        turn_away(step, found)
+    after = _said(before, event)
+    if after is not before or not group.has_settled(before):
+        update = MemberUpdate(
+            shard, step, group, before=before, after=after, principal=event.principal
+        )
+        update.subscribe()
+        update.reconcile(update.assign(), request.topic_partitions)
+        after = update.after
+        if isinstance(found, ClassicGroup):
+            turn_away(step, found)
     config = shard.metadata.group_config(request.group_id)
     step.schedule(
         (TimerKind.SESSION, request.group_id, member_id), config.consumer_session_timeout_ms
     )
-    after = update.after
     answer = ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=after.member_epoch,
         heartbeat_interval_ms=config.consumer_heartbeat_interval_ms,
     )
-    if is_join or _is_full(request) or not _has_same(before.assigned, after.assigned):
+    is_other = after is not before and not _has_same(before.assigned, after.assigned)
+    if is_join or is_other or _is_full(request):
         answer.assignment = Assignment(
             topic_partitions=[
                 TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))

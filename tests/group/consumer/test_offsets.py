@@ -127,8 +127,16 @@ class TestTransactions:
     def test_stale_epochs_are_illegal_generations(self, harness):
         assert self.commit(harness, "a", 3) is ErrorCode.NONE
         assert self.commit(harness, "a", 4) is ErrorCode.ILLEGAL_GENERATION
-        assert self.commit(harness, "a", 2) is ErrorCode.ILLEGAL_GENERATION
+        assert self.commit(harness, "a", 1) is ErrorCode.ILLEGAL_GENERATION
         assert self.commit(harness, "x", 3) is ErrorCode.UNKNOWN_MEMBER_ID
+
+    def test_an_older_epoch_will_do_for_what_one_has_had_since(self, harness):
+        """The request has no topic ids; those of the metadata count (rule 331)."""
+        assert self.commit(harness, "a", 2, 0) is ErrorCode.NONE
+        assert self.commit(harness, "a", 2, 2) is ErrorCode.ILLEGAL_GENERATION
+        harness.drop_topic("t1")
+        assert self.commit(harness, "a", 2, 0) is ErrorCode.ILLEGAL_GENERATION
+        assert self.commit(harness, "a", 3, 0) is ErrorCode.NONE
 
 
 class TestFetch:

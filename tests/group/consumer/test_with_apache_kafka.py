@@ -1,10 +1,11 @@
 """Apache Kafka's coordinator and this one, asked the same by consumers: answers side by side.
 
 Random scripts of heartbeats (joins, owned partitions right and wrong, stale epochs, static members
-that go and come, other topics and assignors, leaves), of members that speak the classic protocol in
-the same group, of commits and fetches, of changes of topics, and what operators ask. The interval
-between assignments is off, so that answers do not depend on the time. Then each reads the log that
-the other wrote. Topic ids differ between the brokers, and are compared by name.
+that go and come, other topics, patterns and assignors, leaves), of members that speak the classic
+protocol in the same group, which becomes a classic one and a consumer group again, of commits, also
+in transactions, and fetches, of changes of topics, and what operators ask. The interval between
+assignments is off, so that answers do not depend on the time. Then each reads the log that the
+other wrote. Topic ids differ between the brokers, and are compared by name.
 """
 
 import random
@@ -17,7 +18,7 @@ import pytest
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker, run_tool
 from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
-from kafkalite.coordinator.records import decode_batch
+from kafkalite.coordinator.records import TransactionMarker, decode_batch
 from kafkalite.group.consumer.embedded import read_assignment
 from kafkalite.group.java_order import copied_set_order, uuid_hash
 from kafkalite.group.records import GroupRecordCodec
@@ -55,13 +56,16 @@ from kafkalite.wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from kafkalite.wire.messages.sync_group import SyncGroupRequest
+from kafkalite.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kafkalite.wire.records import iterate_batches
 from kafkalite.wire.stored.consumer_protocol import (
+    ASSIGNMENT,
     SUBSCRIPTION,
+    ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
 )
+from tests.group.transactional import Committer
 from tests.raw_client import RawClient
 from tests.server.broker_process import BrokerProcess
 
@@ -70,6 +74,8 @@ pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
 SCRIPTS = 60
 STEPS = 60
 PATIENCE_S = 30
+PATTERN_PAUSE_S = 0.1
+JOIN_PAUSE_S = 0.02
 SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
@@ -83,6 +89,7 @@ class Side:
     """One of the two brokers, and the ids that it gave to topics."""
 
     def __init__(self, broker):
+        self.broker = broker
         self.client = RawClient(broker)
         self.ids = {}
         self.probes = 0
@@ -101,6 +108,7 @@ class Side:
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=["x"])
         self.wait_for("FIND_COORDINATOR", 4, request, lambda a: not a.coordinators[0].error_code)
         self.wait_for("LIST_GROUPS", 4, ListGroupsRequest(), lambda a: not a.error_code)
+        self.committer = Committer(self.client)
 
     def create(self, topics):
         request = CreateTopicsRequest(
@@ -166,6 +174,7 @@ class Member:
     epoch: int = 0
     has: dict = field(default_factory=dict)
     classic: bool = False
+    reads: list | None = None
 
 
 class Pair:
@@ -176,6 +185,9 @@ class Pair:
         self.topics = {f"{name}-a": rng.choice([1, 2, 3, 5]), f"{name}-b": rng.choice([1, 2])}
         self.members = [Member("a"), Member("b"), Member("c", "i1"), Member("d", "i1"), Member("e")]
         self.previous = {}
+        self.pattern = rng.choice([f"{name}-.*", f"{name}-a", f"(?:{name}-a)|(?:nobody)"])
+        self.is_classic = False
+        """All members speak the classic protocol, and the group is of that kind."""
         apache, ours = sides
         apache.create(self.topics)
         ours.create(self.topics)
@@ -218,6 +230,11 @@ class Pair:
             if answer.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
                 member.epoch, member.has = 0, {}
             return answer
+        if epoch == 0 and self.is_classic:
+            UPGRADES.append(self.name)
+            self.is_classic = False
+        if said.get("subscribed_topic_regex"):
+            self.settle_patterns()
         self.previous[member.member_id] = member.epoch
         member.epoch, member.classic = max(answer.member_epoch, 0), False
         if answer.assignment is not None:
@@ -241,10 +258,27 @@ class Pair:
             said["rebalance_timeout_ms"] = -1
         elif odd < 0.3:
             said["subscribed_topic_regex"] = self.rng.choice(["(", ""])
+        elif odd < 0.45:
+            said["subscribed_topic_regex"] = self.pattern
+            said["subscribed_topic_names"] = self.rng.choice([None, [], [f"{self.name}-b"]])
         elif odd < 0.35:
             said["subscribed_topic_names"] = None
         member.has = {}
         self.beat(member, epoch=0, owned={}, **said)
+
+    def settle_patterns(self):
+        """Wait until both have looked for a pattern's topics, which they do after the answer."""
+        deadline = time.monotonic() + PATIENCE_S
+        request = ConsumerGroupDescribeRequest(group_ids=[self.name])
+        while True:
+            time.sleep(PATTERN_PAUSE_S)
+            epochs = {
+                side.ask("CONSUMER_GROUP_DESCRIBE", 1, request).groups[0].group_epoch
+                for side in self.sides
+            }
+            if len(epochs) == 1:
+                return
+            assert time.monotonic() < deadline, f"group epochs {epochs}"
 
     def keep(self, member):
         self.beat(member)
@@ -280,6 +314,7 @@ class Pair:
                     {"server_assignor": self.rng.choice(["range", "uniform"])},
                     {"rebalance_timeout_ms": 50_000},
                     {"subscribed_topic_names": self.subscription()},
+                    {"subscribed_topic_regex": self.rng.choice([self.pattern, ""])},
                 ]
             ),
         )
@@ -288,6 +323,7 @@ class Pair:
         away = member.instance_id is not None and self.rng.random() < 0.6
         self.beat(member, epoch=-2 if away else -1)
         member.epoch, member.has = 0, {}
+        self.look_for_downgrade()
 
     def misspell(self, member):
         self.beat(
@@ -311,34 +347,110 @@ class Pair:
     def has_others(self, member):
         return any(m.epoch > 0 and not m.classic and m is not member for m in self.members)
 
-    def join_classic(self, member):
-        if member.instance_id is not None or not self.has_others(member):
-            return
-        topics = self.subscription()
+    def classic_members(self):
+        return [each for each in self.members if each.classic]
 
-        def build(side):
-            del side
-            message = ConsumerProtocolSubscription(
-                topics=topics,
-                owned_partitions=[
-                    TopicPartition(topic=name, partitions=[*indexes])
-                    for name, indexes in member.has.items()
-                ],
-            )
-            data = SUBSCRIPTION.encode_versioned(1, message)
-            return JoinGroupRequest(
+    def look_for_downgrade(self):
+        """When the last consumer has gone, let those that remain begin as a classic group."""
+        if not self.classic_members():
+            return
+        answer = self.describe_classic(None, version=5)
+        self.is_classic = answer.groups[0].group_state != "Dead"
+        if self.is_classic:
+            self.rebalance()
+
+    def rebalance(self):
+        """Let all classic members join and sync at once; nobody is answered before all ask."""
+        members = self.classic_members()
+        rounds = []
+        for side in self.sides:
+            clients = [RawClient(side.broker) for _ in members]
+            for client, member in zip(clients, members, strict=True):
+                client.send_request(API["JOIN_GROUP"], 9, self.joining(member))
+                time.sleep(JOIN_PAUSE_S)  # who comes first leads
+            joined = [client.receive_response(API["JOIN_GROUP"], 9) for client in clients]
+            rounds.append((clients, joined))
+        shown = [
+            [
+                (
+                    (a.error_code, a.generation_id, a.protocol_name, a.leader, a.member_id),
+                    sorted((m.member_id, bytes(m.metadata)) for m in a.members),
+                )
+                for a in joined
+            ]
+            for _, joined in rounds
+        ]
+        assert shown[1] == shown[0], f"JOIN_GROUP: Apache {shown[0]}, kafkalite {shown[1]}"
+        joined = rounds[0][1]
+        assert not any(answer.error_code for answer in joined), joined
+        by_leader = sorted(
+            zip(range(len(members)), members, joined, strict=True),
+            key=lambda each: each[2].leader != each[2].member_id,
+        )
+        for index, member, answer in by_leader:
+            member.epoch = answer.generation_id
+            request = SyncGroupRequest(
                 group_id=self.name,
-                session_timeout_ms=45_000,
-                rebalance_timeout_ms=60_000,
+                generation_id=member.epoch,
                 member_id=member.member_id,
                 protocol_type="consumer",
-                protocols=[JoinGroupRequestProtocol(name="cooperative-sticky", metadata=data)],
+                protocol_name="cooperative-sticky",
+                assignments=[] if answer.leader != answer.member_id else self.divided(members),
             )
+            synced = [clients[index].ask(API["SYNC_GROUP"], 5, request) for clients, _ in rounds]
+            found = [(each.error_code, assigned(each.assignment)) for each in synced]
+            assert found[1] == found[0], f"SYNC_GROUP: Apache {found[0]}, kafkalite {found[1]}"
+            member.has = found[0][1]
+        for clients, _ in rounds:
+            for client in clients:
+                client.close()
 
+    def divided(self, members):
+        """Give each member every so-many-th partition."""
+        name = f"{self.name}-a"
+        return [
+            SyncGroupRequestAssignment(
+                member_id=member.member_id,
+                assignment=ASSIGNMENT.encode_versioned(
+                    1,
+                    ConsumerProtocolAssignment(
+                        assigned_partitions=[TopicPartition(topic=name, partitions=[*part])]
+                        if (part := range(index, self.topics[name], len(members)))
+                        else []
+                    ),
+                ),
+            )
+            for index, member in enumerate(members)
+        ]
+
+    def joining(self, member):
+        message = ConsumerProtocolSubscription(
+            topics=self.subscription() if member.reads is None else member.reads,
+            owned_partitions=[
+                TopicPartition(topic=name, partitions=[*indexes])
+                for name, indexes in member.has.items()
+            ],
+        )
+        member.reads = message.topics
+        data = SUBSCRIPTION.encode_versioned(1, message)
+        return JoinGroupRequest(
+            group_id=self.name,
+            session_timeout_ms=45_000,
+            rebalance_timeout_ms=60_000,
+            member_id=member.member_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="cooperative-sticky", metadata=data)],
+        )
+
+    def join_classic(self, member):
+        if member.instance_id is not None or self.is_classic or not self.has_others(member):
+            return
+        member.reads = None
+        request = self.joining(member)
         answer = self.both(
             "JOIN_GROUP",
             9,
-            build,
+            request,
             lambda a, _: (a.error_code, a.generation_id, a.protocol_name, a.leader, a.members),
         )
         if not answer.error_code:
@@ -373,10 +485,6 @@ class Pair:
             self.join_classic(member)
 
     def leave_classic(self, member):
-        if not any(m.epoch > 0 and not m.classic for m in self.members):
-            return
-        if sum(m.epoch > 0 and not m.classic for m in self.members if m is not member) == 0:
-            return  # it would become a classic group, in which answers wait
         named = MemberIdentity(member_id=member.member_id, group_instance_id=member.instance_id)
         request = LeaveGroupRequest(group_id=self.name, members=[named])
         self.both(
@@ -386,6 +494,7 @@ class Pair:
             lambda a, _: (a.error_code, [m.error_code for m in a.members]),
         )
         member.epoch, member.has, member.classic = 0, {}, False
+        self.look_for_downgrade()
 
     # --- Offsets, topics, operators
 
@@ -423,6 +532,16 @@ class Pair:
                 (p.partition_index, p.error_code) for t in a.topics for p in t.partitions
             ],
         )
+
+    def commit_in_transaction(self, member):
+        epoch = member.epoch + self.rng.choice([0, 0, -1, -1, -2, 1])
+        member_id, epoch = self.rng.choice([(member.member_id, epoch)] * 4 + [("", -1), ("", 1)])
+        name = self.rng.choice([*self.topics])
+        chosen = self.rng.sample(range(self.topics[name]), 1)
+        apaches, ours = (
+            side.committer.codes(self.name, member_id, epoch, name, chosen) for side in self.sides
+        )
+        assert ours == apaches, f"TXN_OFFSET_COMMIT: Apache {apaches}, kafkalite {ours}"
 
     def fetch(self, member):
         epoch = member.epoch + self.rng.choice([0, 0, -1, 1])
@@ -485,11 +604,11 @@ class Pair:
 
         self.both("LIST_GROUPS", 5, request, shown)
 
-    def describe_classic(self, member):
+    def describe_classic(self, member, version=None):
         del member
-        self.both(
+        return self.both(
             "DESCRIBE_GROUPS",
-            self.rng.choice([5, 6]),
+            version or self.rng.choice([5, 6]),
             DescribeGroupsRequest(groups=[self.name]),
             lambda a, _: [(g.error_code, g.group_state) for g in a.groups],
         )
@@ -513,11 +632,24 @@ class Pair:
         self.both("DELETE_GROUPS", 2, request, lambda a, _: [r.error_code for r in a.results])
 
 
+UPGRADES = []
+"""Groups that became consumer groups again."""
+
 USUAL = ("join", "keep", "keep", "acknowledge", "acknowledge", "acknowledge", "beat_classic")
 ODD = ("say_all", "claim", "be_stale", "change", "leave", "misspell", "join_classic",
        "join_classic", "sync", "leave_classic")  # fmt: skip
 OTHERS = (
-    *("commit", "commit", "fetch", "fetch", "grow", "describe", "describe", "list"),
+    *(
+        "commit",
+        "commit",
+        "commit_in_transaction",
+        "fetch",
+        "fetch",
+        "grow",
+        "describe",
+        "describe",
+        "list",
+    ),
     *("describe_classic", "delete_offsets", "delete"),
 )
 
@@ -617,6 +749,7 @@ def test_answers_are_the_same(sides, seed):
 def test_each_reads_what_the_other_wrote(brokers, sides):
     """`kafka-dump-log` reads our records, and our codec those of Apache's, to the byte."""
     del sides
+    assert UPGRADES
     apache, ours, folder = brokers
     name = "__consumer_offsets-0/00000000000000000000.log"
     dumped = run_tool(
@@ -627,7 +760,7 @@ def test_each_reads_what_the_other_wrote(brokers, sides):
         "--files",
         str(folder / "ours" / name),
     ).stdout
-    for number in (3, 5, 6, 7, 8):
+    for number in (2, 3, 5, 6, 7, 8, 16):  # 2: classic, after the last consumer had gone
         assert f'"type":"{number}"' in dumped
     assert "UNKNOWN" not in dumped
     assert "Failed to decode" not in dumped
@@ -636,6 +769,8 @@ def test_each_reads_what_the_other_wrote(brokers, sides):
     data = memoryview((folder / "apaches" / name).read_bytes())
     for position, header in iterate_batches(data):
         for record in decode_batch(data[position : position + header.size], codec):
+            if isinstance(record, TransactionMarker):
+                continue
             kinds.add(type(record.key).__name__)
             key, value = codec.encode(record)
             assert codec.decode(key, value) is not None

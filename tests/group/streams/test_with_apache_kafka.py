@@ -16,7 +16,7 @@ import pytest
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker, run_tool
 from compat_tests.conftest import skip_or_fail
 from compat_tests.toolchains import MissingToolchain, find_program
-from kafkalite.coordinator.records import decode_batch
+from kafkalite.coordinator.records import TransactionMarker, decode_batch
 from kafkalite.group.records import GroupRecordCodec
 from kafkalite.wire.apis import APIS
 from kafkalite.wire.errors import ErrorCode
@@ -43,11 +43,17 @@ from kafkalite.wire.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from kafkalite.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from kafkalite.wire.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kafkalite.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kafkalite.wire.records import iterate_batches
 from tests.group.streams.harness import Thread, joining, task_lists, words
 from tests.group.streams.topologies import message, subtopology
+from tests.group.transactional import Committer
 from tests.raw_client import RawClient
 from tests.server.broker_process import BrokerProcess
 
@@ -93,6 +99,7 @@ class Side:
         self.wait_for("OFFSET_COMMIT", 8, commit, lambda a: True)
         probe = ListGroupsRequest()
         self.wait_for("LIST_GROUPS", 4, probe, lambda a: not a.error_code)
+        self.committer = Committer(self.client)
 
     def create(self, topics):
         request = CreateTopicsRequest(
@@ -342,6 +349,40 @@ class Pair:
             lambda a: [(p.partition_index, p.error_code) for t in a.topics for p in t.partitions],
         )
 
+    def commit_in_transaction(self, thread):
+        epoch = thread.epoch + self.rng.choice([0, 0, -1, -1, -2, 1])
+        member_id, epoch = self.rng.choice([(thread.member_id, epoch)] * 4 + [("", -1), ("", 1)])
+        name = self.rng.choice([f"{self.name}-in", *self.internal])
+        count = self.topics.get(name, self.internal.get(name, 1))
+        chosen = self.rng.sample(range(count), 1)
+        apaches, ours = (
+            side.committer.codes(self.name, member_id, epoch, name, chosen) for side in self.sides
+        )
+        assert ours == apaches, f"TXN_OFFSET_COMMIT: Apache {apaches}, kafkalite {ours}"
+
+    def fetch(self, thread):
+        epoch = thread.epoch + self.rng.choice([0, 0, -1, 1])
+        member_id, epoch = self.rng.choice([(thread.member_id, epoch)] * 3 + [(None, -1)])
+        topics = [
+            OffsetFetchRequestTopics(name=name, partition_indexes=[*range(count)])
+            for name, count in self.topics.items()
+        ]
+        group = OffsetFetchRequestGroup(
+            group_id=self.name, member_id=member_id, member_epoch=epoch, topics=topics
+        )
+        self.both(
+            "OFFSET_FETCH",
+            9,
+            OffsetFetchRequest(groups=[group]),
+            lambda a: [
+                (
+                    g.error_code,
+                    [(p.committed_offset, p.error_code) for t in g.topics for p in t.partitions],
+                )
+                for g in a.groups
+            ],
+        )
+
     def delete_offsets(self, thread):
         del thread
         topic = OffsetDeleteRequestTopic(
@@ -388,7 +429,7 @@ HEARTBEATS = ("join_anyhow", "beat", "beat", "beat", "acknowledge", "acknowledge
 ODD = ("claim", "be_stale", "change", "leave", "end_application", "misspell")
 OTHERS = (
     *("grow", "want_standbys", "describe", "describe", "list", "describe_classic", "commit"),
-    *("commit", "delete_offsets", "delete", "speak_classic"),
+    *("commit", "commit_in_transaction", "fetch", "delete_offsets", "delete", "speak_classic"),
 )
 
 
@@ -544,6 +585,8 @@ def test_each_reads_what_the_other_wrote(brokers, sides):
     data = memoryview((folder / "apaches" / name).read_bytes())
     for position, header in iterate_batches(data):
         for record in decode_batch(data[position : position + header.size], codec):
+            if isinstance(record, TransactionMarker):
+                continue
             kinds.add(type(record.key).__name__)
             key, value = codec.encode(record)
             assert codec.decode(key, value) is not None
