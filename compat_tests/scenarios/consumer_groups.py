@@ -74,3 +74,25 @@ def group_migrates_online(bench: Bench) -> None:
     consumer.wait_records(2)
     consumer.close()
     classic.wait_assignment(all_partitions(topic, 4))
+
+
+@scenario("its classic members, and consumers of Kafka 4, online both ways", "group", "group:beside")
+def classic_members_migrate_with_others(bench: Bench) -> None:
+    """A classic group gets a consumer and becomes classic again; a consumer group gets a member."""
+    topic, group = bench.topic(partitions=4), bench.name()
+    other = bench.driver_of(bench.other_client("Java"))
+    classic = bench.member(group, topic)
+    classic.wait_assignment(all_partitions(topic, 4))
+    consumer = bench.member(group, topic, driver=other, **NEW)
+    wait_shared([classic, consumer], all_partitions(topic, 4), 2)
+    fill(bench, topic, 4, 1)
+    classic.wait_records(2)
+    consumer.wait_records(2)
+    consumer.close()
+    classic.wait_assignment(all_partitions(topic, 4))
+    again = bench.member(group, topic, driver=other, **NEW)
+    wait_shared([classic, again], all_partitions(topic, 4), 2)
+    classic.close()
+    again.wait_assignment(all_partitions(topic, 4))
+    late = bench.member(group, topic)
+    wait_shared([again, late], all_partitions(topic, 4), 2)
