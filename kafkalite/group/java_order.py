@@ -45,6 +45,8 @@ def hash_map_order(
         capacity: what the map was made with; it grows to hold three keys for four buckets.
     """
     ordered = list(keys)
+    if len(ordered) < 2:
+        return ordered
     bucket_count = 1
     while bucket_count < capacity or 4 * len(ordered) > 3 * bucket_count:
         bucket_count *= 2
