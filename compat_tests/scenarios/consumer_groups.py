@@ -76,7 +76,7 @@ def group_migrates_online(bench: Bench) -> None:
     classic.wait_assignment(all_partitions(topic, 4))
 
 
-@scenario("its classic members, and consumers of Kafka 4, online both ways", "group", "group:beside")
+@scenario("migrates online with others, both ways", "group", "group:beside")
 def classic_members_migrate_with_others(bench: Bench) -> None:
     """A classic group gets a consumer and becomes classic again; a consumer group gets a member."""
     topic, group = bench.topic(partitions=4), bench.name()

@@ -14,15 +14,24 @@ import trio
 
 from kafkalite.sim.audit import Auditor, WatchedEnsemble
 from kafkalite.sim.client import Client, Unanswered
+from kafkalite.sim.consumer_members import ConsumerMember
 from kafkalite.sim.consumers import Member, Reader
 from kafkalite.sim.envelope import shrinking_places
-from kafkalite.sim.faults import Faults
+from kafkalite.sim.faults import NO_FAULTS, Faults
 from kafkalite.sim.hosts import PORT, Host
 from kafkalite.sim.invariants import InvariantBroken, Invariants
 from kafkalite.sim.level1 import Outcome
 from kafkalite.sim.network import Fabric
 from kafkalite.sim.producers import Producer
 from kafkalite.sim.runtime import run_deterministically
+from kafkalite.sim.share_members import (
+    ACCEPT,
+    DELIVERIES_MAX,
+    Ledger,
+    ShareMember,
+    drain,
+    from_the_beginning,
+)
 from kafkalite.sim.streams_threads import StreamsThread
 from kafkalite.sim.traces import Trace
 from kafkalite.sim.workload import RETRIED, Workload
@@ -34,6 +43,7 @@ from kafkalite.wire.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
 )
+from kafkalite.wire.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS
 
 DELAY_S: Final = (0.0005, 0.01)
 SLOW_S: Final = (0.1, 0.6)
@@ -48,12 +58,26 @@ FINISH_S: Final = 60.0
 FAULT_LASTS_S: Final = (0.3, 7.0)
 
 CREATE_TOPICS_VERSION: Final = 5
+ALTER_CONFIGS_VERSION: Final = 1
 CREATE_TIMEOUT_MS: Final = 5_000
 
 PLAIN, TRANSACTIONAL = "plain", "exact"
 
 SETTINGS: Final = {
+    "group.consumer.assignment.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "300",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "4000",
     "group.initial.rebalance.delay.ms": "100",
+    "group.share.assignment.interval.ms": "100",
+    "group.share.delivery.count.limit": str(DELIVERIES_MAX),
+    "group.share.heartbeat.interval.ms": "300",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.min.session.timeout.ms": "1000",
+    "group.share.record.lock.duration.ms": "2000",
+    "group.share.session.timeout.ms": "4000",
     "group.streams.assignment.interval.ms": "100",
     "group.streams.heartbeat.interval.ms": "300",
     "group.streams.initial.rebalance.delay.ms": "100",
@@ -61,6 +85,7 @@ SETTINGS: Final = {
     "group.streams.min.session.timeout.ms": "1000",
     "group.streams.session.timeout.ms": "4000",
     "offsets.topic.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "auto.create.topics.enable": "false",
     "log.cleaner.enable": "false",
@@ -71,6 +96,8 @@ CLUSTER_SETTINGS: Final = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
     "offsets.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
     "replica.lag.time.max.ms": "2000",
@@ -81,6 +108,9 @@ CLUSTER_SETTINGS: Final = {
     "leader.imbalance.check.interval.seconds": "5",
     "zookeeper.connect": "simulated:2181",
 }
+
+
+Grouped = Member | StreamsThread | ConsumerMember | ShareMember
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -134,6 +164,7 @@ class Simulation:
             [TopicPartition(PLAIN, index) for index in range(partitions)],
             [TopicPartition(TRANSACTIONAL, index) for index in range(2)],
         )
+        self._ledger = Ledger(self._leads, is_exact=self.faults == NO_FAULTS)
         self._nursery: trio.Nursery
         self._isolated: dict[str, float] = {}
 
@@ -192,7 +223,14 @@ class Simulation:
             )
             for index in range(random.randint(0, 4))
         ]
-        grouped_clients: list[Member | StreamsThread] = [*members, *threads]
+        consumers = [
+            ConsumerMember(self._client(f"c{index}"), work) for index in range(random.randint(0, 4))
+        ]
+        sharers = [
+            ShareMember(self._client(f"q{index}"), work, self._ledger)
+            for index in range(random.randint(0, 3))
+        ]
+        grouped_clients: list[Grouped] = [*members, *threads, *consumers, *sharers]
         async with trio.open_nursery() as clients:
             for reader in readers:
                 clients.start_soon(reader.run)
@@ -211,11 +249,11 @@ class Simulation:
                 writers.cancel_scope.cancel()
             grouped.cancel()
             await self._finish(readers)
+            if sharers:
+                await self._drain()
             clients.cancel_scope.cancel()
 
-    async def _run_members(
-        self, members: Sequence[Member | StreamsThread], scope: trio.CancelScope
-    ) -> None:
+    async def _run_members(self, members: Sequence[Grouped], scope: trio.CancelScope) -> None:
         with scope:
             async with trio.open_nursery() as nursery:
                 for member in members:
@@ -254,6 +292,20 @@ class Simulation:
         if findings:
             raise InvariantBroken("; ".join(map(str, findings[:5])))
 
+    def _leads(self, place: TopicPartition, address: tuple[str, int]) -> bool:
+        if not self.is_cluster:
+            return True
+        state = self.ensemble.image.partition(*place)
+        leaders = (host.name for host in self.hosts if state and host.broker_id == state.leader)
+        return address in [(name, PORT) for name in leaders]
+
+    async def _drain(self) -> None:
+        """Have one more member accept all that the share group has not finished with."""
+        asker = Reader(self._client("last-asker"), self.work, [])
+        ends = {place: await asker.end_of(place) for place in self.work.places}
+        last = ShareMember(self._client("last"), self.work, self._ledger, decisions=(ACCEPT,))
+        await drain(last, self._ledger, ends, patience_s=FINISH_S)
+
     async def _look(self) -> None:
         while True:
             await trio.sleep(LOOK_S)
@@ -291,9 +343,19 @@ class Simulation:
                     )
                     codes = {ErrorCode(topic.error_code) for topic in answer.topics}
                     if codes <= {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
-                        return
+                        break
                     if not codes <= RETRIED | {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
                         raise InvariantBroken(f"CreateTopics: {codes}")
+                await trio.sleep(0.2)
+
+        with trio.fail_after(FINISH_S):
+            while True:
+                with suppress(Unanswered):
+                    altered: Any = await client.ask_anyone(
+                        INCREMENTAL_ALTER_CONFIGS, ALTER_CONFIGS_VERSION, from_the_beginning()
+                    )
+                    if not altered.responses[0].error_code:
+                        return
                 await trio.sleep(0.2)
 
     # --- Faults ----------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ class StreamsThread(GroupClient):
             for tasks in self._active
             for number in tasks.partitions
         ]
-        self._work.on_tasks(
+        self._work.on_owned(
             self._group,
             self._member_id,
             places,

@@ -48,7 +48,7 @@ class Workload:
         history: writes and reads.
         places: partitions that are written to and read.
         stopping: set when nothing new is to be begun.
-        holders: which Streams thread has a partition's task, by whose word, and how long at least.
+        holders: which member has a partition, or its task, by whose word, and how long at least.
         commits: the latest committed offset that was acknowledged, by group and partition.
         counts: what happened how often.
     """
@@ -78,6 +78,15 @@ class Workload:
         """Wait for a moment."""
         await trio.sleep(self.random.uniform(least_s, most_s))
 
+    def on_epoch(self, group: str, epoch: int, member: str, assigned: list[TopicPartition]) -> None:
+        """Check a member of a consumer group: no partition has two members in one epoch."""
+        for place in assigned:
+            owner = self.owners.setdefault((group, epoch, place), member)
+            if owner != member:
+                raise InvariantBroken(
+                    f"group {group}, epoch {epoch}: {place} belongs to {owner} and {member}"
+                )
+
     def on_synced(
         self, group: str, generation: int, member: str, owned: list[TopicPartition]
     ) -> None:
@@ -86,15 +95,9 @@ class Workload:
         if generation < known:
             raise InvariantBroken(f"group {group}: generation {generation} after {known}")
         self.generations[group] = generation
-        for place in owned:
-            owner = self.owners.setdefault((group, generation, place), member)
-            if owner != member:
-                raise InvariantBroken(
-                    f"group {group}, generation {generation}: {place} belongs to {owner} "
-                    f"and {member}"
-                )
+        self.on_epoch(group, generation, member, owned)
 
-    def on_tasks(
+    def on_owned(
         self,
         group: str,
         member: str,
@@ -103,7 +106,7 @@ class Workload:
         coordinator: tuple[str, int] | None,
         until: float,
     ) -> None:
-        """Check what a Streams thread has: no task is active in two threads at a time.
+        """Check what a member has: no partition, or active task of it, has two at a time.
 
         Only what one broker says is compared: who does not know yet that it is no coordinator any
         more answers heartbeats that write nothing, as Kafka's does, but no commits.
@@ -111,7 +114,7 @@ class Workload:
         Args:
             group: its group.
             member: its member id.
-            active: partitions whose tasks are active in it from now on.
+            active: partitions that it has, or whose tasks are active in it, from now on.
             coordinator: who says so.
             until: virtual time in seconds until which the coordinator cannot have removed it.
         """
@@ -120,15 +123,15 @@ class Workload:
             owner, said_by, owned_until = self.holders.get((group, place), (member, None, 0.0))
             if owner != member and said_by == coordinator and now < owned_until:
                 raise InvariantBroken(
-                    f"group {group}: the task of {place} is active in {owner} and in {member}"
+                    f"group {group}: {place} is active in {owner} and in {member}"
                 )
         self.release(group, member)
         holder = (member, coordinator, until)
         self.holders.update(((group, place), holder) for place in active)
-        self.count("tasks", len(active))
+        self.count(f"{group}: owned", len(active))
 
     def release(self, group: str, member: str) -> None:
-        """Note that a Streams thread has no tasks."""
+        """Note that a member has nothing."""
         for key, holder in [*self.holders.items()]:
             if holder[0] == member and key[0] == group:
                 del self.holders[key]

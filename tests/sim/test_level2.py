@@ -7,9 +7,17 @@ import sys
 
 import pytest
 
+from kafkalite.group.consumer import reconcile
+from kafkalite.group.consumer.group import ConsumerGroup
+from kafkalite.group.consumer.reconcile import FREE
 from kafkalite.group.kinds import ANY_PARTITION
 from kafkalite.group.streams.group import StreamsGroup
 from kafkalite.group.streams.member import TaskHolders
+from kafkalite.share import partition, shard
+from kafkalite.share.acknowledgement import AcknowledgeType
+from kafkalite.share.batches import RecordState
+from kafkalite.share.inflight import InFlightState
+from kafkalite.share.partition import SharePartition
 from kafkalite.sim import level2
 from kafkalite.sim.faults import NO_FAULTS, Faults
 from kafkalite.sim.invariants import InvariantBroken
@@ -56,6 +64,11 @@ def test_without_faults_everything_that_is_written_is_read():
 
 
 PROGRAM = """
+from kafkalite.share import partition, shard
+from kafkalite.share.acknowledgement import AcknowledgeType
+from kafkalite.share.batches import RecordState
+from kafkalite.share.inflight import InFlightState
+from kafkalite.share.partition import SharePartition
 from kafkalite.sim import level2
 from kafkalite.sim.level2 import Shape
 print(level2.run(5, shape=Shape(faulty_s=5)).digest)
@@ -104,26 +117,101 @@ def let_anybody_commit():
         yield
 
 
+@contextlib.contextmanager
+def give_partitions_that_others_still_have():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ConsumerGroup, "partition_epoch", lambda *_: FREE)
+        yield
+
+
+@contextlib.contextmanager
+def wait_for_nobody_to_give_up():
+    """A member is thought to have given up what it was told to, whatever it says that it owns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reconcile, "owns_any", lambda *_: False)
+        yield
+
+
+@contextlib.contextmanager
+def let_any_consumer_commit():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ConsumerGroup, "check_commit", lambda *_: ANY_PARTITION)
+        yield
+
+
+@contextlib.contextmanager
+def take_back_what_is_accepted():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(partition.STATE_AFTER, AcknowledgeType.ACCEPT, RecordState.AVAILABLE)
+        yield
+
+
+@contextlib.contextmanager
+def store_no_acknowledgement():
+    """What is acknowledged is known to the leader alone, and forgotten with it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shard, "combine", lambda *_: [])
+        patch.setattr(SharePartition, "_move_start", lambda *_: False)
+        yield
+
+
+@contextlib.contextmanager
+def never_look_back():
+    """What is released, or not acknowledged in time, comes never again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SharePartition, "next_fetch_offset", next_new_offset)
+        yield
+
+
+def next_new_offset(core):
+    is_empty = not core.batches or core.start_offset > core.batches[-1].last_offset
+    return core.end_offset + (not is_empty)
+
+
+@contextlib.contextmanager
+def count_no_delivery():
+    def acquire(state, member_id, lock_end_ms):
+        state.state, state.member_id, state.lock_end_ms = (
+            RecordState.ACQUIRED,
+            member_id,
+            lock_end_ms,
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InFlightState, "acquire", acquire)
+        yield
+
+
+CRASHES = Faults(crash=0.2)
+
+
 @pytest.mark.parametrize(
-    ("bug", "words"),
+    ("bug", "words", "faults"),
     [
-        (give_away_what_others_still_have, "is active in s"),
-        (let_anybody_commit, "was committed for"),
+        (give_away_what_others_still_have, "group streams: ", NO_FAULTS),
+        (let_anybody_commit, "was committed for", NO_FAULTS),
+        (give_partitions_that_others_still_have, "group consumers: ", NO_FAULTS),
+        (wait_for_nobody_to_give_up, "group consumers: ", NO_FAULTS),
+        (let_any_consumer_commit, "group consumers: ", NO_FAULTS),
+        (take_back_what_is_accepted, "delivered again", NO_FAULTS),
+        (store_no_acknowledgement, "delivered again", CRASHES),
+        (never_look_back, "lost to the share group", NO_FAULTS),
+        (count_no_delivery, "has delivery count", NO_FAULTS),
     ],
-    ids=lambda bug: getattr(bug, "__name__", None),
+    ids=lambda bug: getattr(bug, "__name__", ""),
 )
-def test_planted_bug_of_streams_groups_is_caught(bug, words):
+def test_planted_bug_of_groups_is_caught(bug, words, faults):
     with bug():
         for seed in range(SEEDS_UNTIL_CAUGHT_MAX):
             try:
-                level2.run(seed, NO_FAULTS, shape=LONE)
+                level2.run(seed, faults, shape=LONE)
             except InvariantBroken as error:
                 found = str(error)
                 break
         else:
             pytest.fail(f"{SEEDS_UNTIL_CAUGHT_MAX} seeds did not notice")
     assert words in found
-    level2.run(seed, NO_FAULTS, shape=LONE)
+    level2.run(seed, faults, shape=LONE)
 
 
 @pytest.mark.parametrize(
