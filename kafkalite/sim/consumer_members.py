@@ -78,7 +78,7 @@ class ConsumerMember(GroupClient):
                 self._give_up()
             if not await self._heartbeat():
                 return
-            if work.random.random() < 0.04:
+            if work.random.random() < 0.1:
                 await trio.sleep(ZOMBIE_S)
             if not await self._commit_all():
                 return

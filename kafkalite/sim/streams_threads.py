@@ -79,7 +79,7 @@ class StreamsThread(GroupClient):
             is_new = self._generation == 0
             if not await self._heartbeat(says_owned=is_new or work.random.random() < 0.5):
                 return
-            if work.random.random() < 0.04:
+            if work.random.random() < 0.1:
                 await trio.sleep(ZOMBIE_S)
             if not await self._commit_all():
                 return

@@ -7,7 +7,7 @@ import pytest
 
 from kafkalite.isr.follower import Follower, TruncateTo
 from kafkalite.isr.leader import Leader
-from kafkalite.isr.leader_role import Leading
+from kafkalite.isr.leader_role import LeaderRole
 from kafkalite.meta import brokers, partition_changes
 from kafkalite.sim import level1
 from kafkalite.sim.faults import NO_FAULTS
@@ -49,7 +49,7 @@ def acknowledge_before_the_high_watermark():
         waiter.outcome = ErrorCode.NONE
         waiter.on_done(waiter)
 
-    return mock.patch.object(Leading, "wait", wait)
+    return mock.patch.object(LeaderRole, "add_ack_waiter", wait)
 
 
 def commit_what_only_the_leader_has():
