@@ -23,6 +23,7 @@ CLIENTS = [
             "null_header": "reads an empty header value as null",
             "empty_key_and_value": "reads an empty key or value as null",
             "out_of_range_reset": "no reset policy for chosen partitions",
+            "group:beside": "its subscription lacks a field of its version; brokers refuse it",
             "group:mixed": "its subscription lacks a field of its version; Java refuses it",
             "group:static": "no group.instance.id",
             "group:cooperative": "eager rebalances only",

@@ -243,23 +243,23 @@ class ShareMember(GroupClient):
             return
         self._sessions[address] = self._sessions.get(address, FIRST_EPOCH) + 1
         by_leader = led and self._ledger.leads(place, address)
-        parts = [part for topic in answer.responses for part in topic.partitions]
+        parts = [data for topic in answer.responses for data in topic.partitions]
         # All is noted before anything is waited for: this task may be cancelled then.
         found = {
-            TopicPartition(place.topic, part.partition_index): self._delivered(
-                TopicPartition(place.topic, part.partition_index),
-                part,
+            TopicPartition(place.topic, data.partition_index): self._delivered(
+                TopicPartition(place.topic, data.partition_index),
+                data,
                 asked_at=asked_at,
                 by_leader=by_leader,
             )
-            for part in parts
+            for data in parts
         }
         for each, offsets in found.items():
             await self._decide(each, address, offsets)
-        for part in parts:
-            if part.error_code != ErrorCode.NONE:
+        for data in parts:
+            if data.error_code != ErrorCode.NONE:
                 self._sessions.pop(address, None)
-                await self._passing(ErrorCode(part.error_code), place)
+                await self._passing(ErrorCode(data.error_code), place)
 
     def _delivered(
         self,

@@ -71,6 +71,9 @@ class StreamsThread(GroupClient):
         self._standby: list[TaskIds] = []
         self._positions = {}
         self._knows_tasks = False
+        self._has_said = True
+        """What it owns, since it was last told of other tasks."""
+        self._sure_until = 0.0
 
     async def _live(self) -> None:
         """Heartbeat and commit, until an answer fails to come or the thread goes."""
@@ -118,11 +121,17 @@ class StreamsThread(GroupClient):
             self._on_error(answer.error_code)
             return False
         self._work.count("streams heartbeats")
-        return self._generation == LEAVE_EPOCH or await self._take_up(answer, asked_at)
+        if says_owned:
+            self._has_said = True
+        if self._has_said:
+            # Within this time nobody is removed who knows what to give up, and has said so.
+            self._sure_until = asked_at + REBALANCE_TIMEOUT_MS / 1_000
+        return self._generation == LEAVE_EPOCH or await self._take_up(answer)
 
-    async def _take_up(self, answer: StreamsGroupHeartbeatResponse, asked_at: float) -> bool:
+    async def _take_up(self, answer: StreamsGroupHeartbeatResponse) -> bool:
         self._generation = answer.member_epoch
         if answer.active_tasks is not None:
+            self._has_said = False
             self._active, self._standby = answer.active_tasks, answer.standby_tasks or []
         places = [
             TopicPartition(self._work.places[0].topic, number)
@@ -134,8 +143,7 @@ class StreamsThread(GroupClient):
             self._member_id,
             places,
             coordinator=self._coordinator,
-            # Within this time nobody is removed who knows what to give up.
-            until=asked_at + REBALANCE_TIMEOUT_MS / 1_000 if self._knows_tasks else 0.0,
+            until=self._sure_until if self._knows_tasks else 0.0,
         )
         for place in [*self._positions]:
             if place not in places:
