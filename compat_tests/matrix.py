@@ -48,6 +48,15 @@ _STREAMS = (
     ("kafka-streams-groups: all it can", {KAFKA_4: "does_all_it_can"}),
 )
 
+#: Kinds of groups, by the scenario or the test of another suite that shows a client in one.
+_KINDS = {
+    "classic": ("groups:a-group-reads-everything", ""),
+    "consumer": ("consumer_groups:assigned-by-the-broker-a-group-reads-everything", ""),
+    "migrates online": ("consumer_groups:classic-members-online-migration-both-ways", ""),
+    "share": ("", "test_workers_share_a_queue[{0.id}]"),
+    "streams": ("", "undisturbed_run[{0.version}-streams]"),
+}
+
 #: Test id (what stands in brackets) -> passed.
 outcomes: dict[str, bool] = {}
 
@@ -154,6 +163,7 @@ def render() -> str:
     parts.append("## Clients\n\n" + _client_table())
     parts.append("## TLS and logins\n\n" + security_table())
     parts.append("## Apache Kafka's command-line tools\n\n" + _tool_table())
+    parts.append("## Kinds of groups\n\n" + _kinds_table())
     parts.append("## Kafka Streams\n\n" + _streams_table())
     rows = "".join(f"| {title} | {_mark(test)} |\n" for test, title in SHARE_GROUPS.items())
     parts.append("## Share groups\n\n| | |\n|---|---|\n" + rows)
@@ -204,6 +214,19 @@ def security_table() -> str:
     lines.append(f"| {title} | " + " | ".join(cells) + " |")
     text = "\n".join([*lines, "", "-: not tested.", ""])
     return text + "".join(f"\n{number}. {note}" for number, note in enumerate(notes, 1)) + "\n"
+
+
+def _kinds_table() -> str:
+    """One row for each client: in which kinds of groups it was seen, and how it migrates."""
+    lines = ["| | " + " | ".join(_KINDS) + " |", "|---" * (len(_KINDS) + 1) + "|"]
+    for client in all_clients():
+        cells = []
+        for scenario_id, test in _KINDS.values():
+            wanted = [f"{scenario_id}-{client.id}", test.format(client) if test else ""]
+            found = [_mark(each) for each in wanted if each in outcomes]
+            cells.append(found[0] if found else "-")
+        lines.append(f"| {client.name} {client.version} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n\n-: not one of the client's, or not one that it was tried with.\n"
 
 
 def _tool_table() -> str:

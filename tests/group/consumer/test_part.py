@@ -3,6 +3,7 @@
 import pytest
 
 from kafkalite.coordinator.shard import StoredRecord
+from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.consumer.member import MemberState
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.stored.consumer_group import (
@@ -10,6 +11,7 @@ from kafkalite.wire.stored.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionKey,
@@ -17,6 +19,7 @@ from kafkalite.wire.stored.consumer_group import (
     ConsumerGroupTargetAssignmentMetadataKey,
     CurrentTopicPartitions,
 )
+from kafkalite.wire.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
 from tests.group.consumer.harness import REBALANCE_MS, SESSION_MS, ConsumerHarness, topic_id
 from tests.group.harness import SECOND
 
@@ -243,6 +246,17 @@ class TestReplay:
             member = harness.group.members["m"]
             assert member.assigned == {topic_id("t1"): {0: since, 1: since}}
             assert (member.state, member.rebalance_timeout_ms) == (MemberState.UNKNOWN, -1)
+
+    def test_offsets_alone_make_no_group_of_another_kind(self, harness):
+        """A consumer group's records come after them, and take them over (rule 321)."""
+        key = OffsetCommitKey(group="g", topic="t1", partition=0)
+        self.replay(harness, key, OffsetCommitValue(offset=5, commit_timestamp=0))
+        assert isinstance(harness.shard.groups["g"], ClassicGroup)
+        self.replay(
+            harness, ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=4)
+        )
+        assert harness.group.group_epoch == 4
+        assert harness.beat("a", 0).epoch == 5
 
     def test_topics_that_a_broker_before_4_1_kept_are_removed(self, harness):
         harness.beat("a", 0)
