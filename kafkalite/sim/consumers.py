@@ -255,6 +255,7 @@ class GroupClient:
         partition = OffsetCommitRequestPartition(
             partition_index=place.partition, committed_offset=offset, committed_metadata=""
         )
+        asked_at = trio.current_time()
         answer = await self._ask(
             OFFSET_COMMIT,
             self.COMMIT_VERSION,
@@ -269,9 +270,7 @@ class GroupClient:
         if code != ErrorCode.NONE:
             self._on_error(code)
             return False
-        key = (self._group, place)
-        self._work.commits[key] = max(offset, self._work.commits.get(key, 0))
-        self._work.count("offsets")
+        self._work.on_committed(self._group, place, offset, asked_at=asked_at)
         return True
 
 

@@ -55,10 +55,10 @@ no more hands out what others have acknowledged since, as Kafka's does."""
 
 @dataclass(slots=True)
 class Ledger:
-    """What members of the share group were given, and what they said of it.
+    """Records that members of the share group were given, and what they said of them.
 
     Attributes:
-        leads: see above.
+        leads: says whether a broker leads a partition now.
         is_exact: nothing fails in this run, so that delivery counts can be known.
         finished: when the acknowledgement of a record was answered that nobody is to get again.
         unsure: records of which an acknowledgement was sent that was not answered.

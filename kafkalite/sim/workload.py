@@ -50,6 +50,7 @@ class Workload:
         stopping: set when nothing new is to be begun.
         holders: which member has a partition, or its task, by whose word, and how long at least.
         commits: the latest committed offset that was acknowledged, by group and partition.
+        committed_at: virtual time of that answer.
         counts: what happened how often.
     """
 
@@ -59,6 +60,7 @@ class Workload:
     transactional_places: list[TopicPartition]
     stopping: trio.Event = field(default_factory=trio.Event)
     commits: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    committed_at: dict[tuple[str, TopicPartition], float] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     owners: dict[tuple[str, int, TopicPartition], str] = field(default_factory=dict)
     holders: dict[tuple[str, TopicPartition], Holder] = field(default_factory=dict)
@@ -135,6 +137,28 @@ class Workload:
         for key, holder in [*self.holders.items()]:
             if holder[0] == member and key[0] == group:
                 del self.holders[key]
+
+    def on_committed(
+        self, group: str, place: TopicPartition, offset: int, *, asked_at: float
+    ) -> None:
+        """Check an acknowledged commit: members only ever go on from what was committed.
+
+        Args:
+            group: that has the offset.
+            place: its partition.
+            offset: that was committed.
+            asked_at: virtual time of the request; others may have committed since.
+        """
+        key = (group, place)
+        known, known_at = self.commits.get(key, 0), self.committed_at.get(key, 0.0)
+        if offset < known and asked_at > known_at:
+            raise InvariantBroken(
+                f"group {group}: {known} was committed for {place}, then {offset}"
+            )
+        if offset > known:
+            self.commits[key] = offset
+            self.committed_at[key] = trio.current_time()
+        self.count("offsets")
 
     def on_fetched_offset(
         self, group: str, place: TopicPartition, at_least: int, offset: int
