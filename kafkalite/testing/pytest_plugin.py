@@ -108,7 +108,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = outcome.get_result()
     if not report.failed:
         return
-    for fixture in getattr(item, "funcargs", {}).values():
+    fixtures = {id(each): each for each in getattr(item, "funcargs", {}).values()}
+    for fixture in fixtures.values():  # one may come by several names
         take = _REPORTS.get((type(fixture).__module__, type(fixture).__name__))
         if take is None:
             continue
