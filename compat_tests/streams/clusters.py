@@ -11,7 +11,7 @@ from compat_tests.chain.proxy import CuttingProxy, ProxyGroup
 from compat_tests.streams.brokers import BROKER_SETTINGS
 from kafkalite.client.errors import check
 from kafkalite.testing import Cluster
-from kafkalite.testing.broker_process import BROKER_LISTENER, CLIENT_LISTENER
+from kafkalite.testing.broker_process import BROKER_LISTENER
 from kafkalite.testing.processes import unused_port
 from kafkalite.wire.messages.find_coordinator import FIND_COORDINATOR, FindCoordinatorRequest
 from kafkalite.wire.messages.list_transactions import LIST_TRANSACTIONS, ListTransactionsRequest
@@ -147,7 +147,7 @@ def restartable_cluster(
     advertised: dict[int, dict[str, str]] = {}
     for proxy, (number, (port, peer_port)) in zip(proxies, ports.items(), strict=bool(proxies)):
         proxy.upstream_port = port
-        clients = f"{CLIENT_LISTENER}://127.0.0.1:{proxy.port}"
+        clients = f"PLAINTEXT://127.0.0.1:{proxy.port}"
         peers = f"{BROKER_LISTENER}://127.0.0.1:{peer_port}"
         advertised[number] = {"advertised.listeners": f"{clients},{peers}"}
     cluster = Cluster(

@@ -13,7 +13,7 @@ import click
 from kafkalite.cli.options import with_cluster
 from kafkalite.cli.output import examples, plural
 from kafkalite.client.cluster import Client
-from kafkalite.fixtures.lines import FixtureError, RecordLine, dump_line, parse_path
+from kafkalite.fixtures.lines import FixtureError, RecordLine, dump_line, kcat_line, parse_path
 from kafkalite.fixtures.transfer import MAX_RATE, export, import_lines
 
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -74,6 +74,13 @@ def _paths(
 )
 @click.option("-g", "--group", "groups", multiple=True, help="Tell what it has committed, too.")
 @click.option(
+    "--layout",
+    type=click.Choice(["kafkalite", "kcat"]),
+    default="kafkalite",
+    show_default=True,
+    help="kcat: records alone, as `kcat -J` prints them.",
+)
+@click.option(
     "--segments",
     is_flag=True,
     help="Copy batches byte for byte into a data directory, which --output names.",
@@ -86,6 +93,7 @@ def export_topics(
     last: int | None,
     masked: list[list[str]],
     groups: tuple[str, ...],
+    layout: str,
     segments: bool,
     output: str | None,
 ) -> None:
@@ -96,8 +104,12 @@ def export_topics(
     count = 0
     with open(output, "w", encoding="utf-8") if output else nullcontext(sys.stdout) as file:
         for line in export(client, topics, groups=groups, last=last, masked=masked):
-            file.write(dump_line(line) + "\n")
-            count += isinstance(line, RecordLine)
+            is_record = isinstance(line, RecordLine)
+            if layout == "kafkalite":
+                file.write(dump_line(line) + "\n")
+            elif isinstance(line, RecordLine):
+                file.write(kcat_line(line) + "\n")
+            count += is_record
     if output or sys.stderr.isatty():
         click.echo(plural(count, "record"), err=True)
 

@@ -217,7 +217,7 @@ def _load_faults(broker: Broker, path: Path) -> int:
     from kafkalite.faults.control import load_rules
 
     try:
-        return len(load_rules(path.read_text(encoding="utf-8"), broker.control.injector))
+        return load_rules(path.read_text(encoding="utf-8"), broker.control)
     except (OSError, ValueError) as error:
         raise KafkaliteConfigError(f"{path}: {error}") from None
 

@@ -312,11 +312,14 @@ def clock_json(clock: AdjustableClock) -> dict[str, Any]:
     }
 
 
-def load_rules(text: str, injector: Injector) -> list[Rule]:
-    """Add the rules of a file: a JSON list of objects, each with the names of one rule.
+def load_rules(text: str, control: Control) -> int:
+    """Add the faults of a file, and return how many there are.
+
+    It is a JSON list of objects, each with the names of one rule; of `{"chaos": {...}}`; or of a
+    fault of the disk, which has an `op`.
 
     Raises:
-        FaultRuleError: it is none, or a rule does not fit; nothing was added then.
+        FaultRuleError: it is none, or one of them does not fit; nothing was added then.
     """
     try:
         said = json.loads(text)
@@ -324,7 +327,20 @@ def load_rules(text: str, injector: Injector) -> list[Rule]:
         raise FaultRuleError(f"no JSON: {error}") from None
     if not isinstance(said, list) or not all(isinstance(each, dict) for each in said):
         raise FaultRuleError("fault rules are a list of objects")
-    return [injector.add(specification) for specification in [parse(each) for each in said]]
+    disk_faults = [disk_fault(each) for each in said if "op" in each]
+    rules = []
+    for each in said:
+        if set(each) == {"chaos"} and isinstance(each["chaos"], dict):
+            rules += chaos(each["chaos"])
+        elif "op" not in each:
+            rules.append(parse(each))
+    if disk_faults:
+        if not isinstance(control.disk, FaultyDisk):
+            raise FaultRuleError("this broker's files cannot be made to fail")
+        control.disk.faults = (*control.disk.faults, *disk_faults)
+    for specification in rules:
+        control.injector.add(specification)
+    return len(rules) + len(disk_faults)
 
 
 def _fitting(make: Callable[[], Result]) -> Result:

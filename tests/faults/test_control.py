@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kafkalite.cli.main import run
+from kafkalite.faults.control import load_rules
 from kafkalite.faults.parts import parse_peers
 from kafkalite.settings.config_def import SettingError
 from kafkalite.testing import Broker
@@ -207,3 +208,18 @@ def test_reset_makes_the_broker_as_it_was_at_its_start(broker):
     assert call(broker, "GET", "/faults")[1]["faults"] == []
     assert abs(call(broker, "GET", "/clock")[1]["ahead_s"]) < 50
     broker.create_topic("orders")
+
+
+def test_a_file_has_rules_chaos_and_faults_of_the_disk(broker):
+    control = broker.server.control
+    rule = {"api": "Produce", "topic": "orders", "error": "NOT_ENOUGH_REPLICAS", "times": 1}
+    text = json.dumps([rule, {"chaos": {"seed": 3}}, {"op": "write", "error": "EIO", "times": 1}])
+    assert broker.call_in_broker(lambda: load_rules(text, control)) == 8
+    found = call(broker, "GET", "/faults")[1]
+    assert (len(found["faults"]), len(found["disk_faults"])) == (7, 1)
+    call(broker, "DELETE", "/faults")
+    wrong = ["{", "{}", "[1]", '[{"op": "seek"}]', '[{"api": "X"}]', '[{"chaos": {"x": 1}}]']
+    for each in wrong:
+        with pytest.raises(ValueError, match=r"JSON|a list|op is|no API|chaos has"):
+            broker.call_in_broker(lambda each=each: load_rules(each, control))
+    assert call(broker, "GET", "/faults")[1]["faults"] == []
