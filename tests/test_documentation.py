@@ -125,6 +125,19 @@ def test_command_line_is_one_that_kafkalite_takes(page, line):
         pass  # --help
 
 
+def test_commands_that_sentences_name_are_there():
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md"):
+        for words in re.findall(r"`kafkalite ([a-z][^`]*)`", page.read_text()):
+            name, *more = words.split()
+            if name == "ready:":
+                continue
+            assert set(name.split("|")) <= set(COMMANDS), f"{page.name}: kafkalite {words}"
+            entry = COMMANDS[name.split("|")[0]]
+            command = getattr(import_module(entry.module), entry.attribute)
+            if isinstance(command, click.Group) and more and more[0].islower():
+                assert more[0] in command.commands, f"{page.name}: kafkalite {words}"
+
+
 # --- Pages of reference, the site ----------------------------------------------------------------
 
 
