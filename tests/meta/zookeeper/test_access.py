@@ -2,6 +2,14 @@
 
 import pytest
 import trio
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.x509 import load_pem_x509_certificates
 
 from kafkalite.clock import SystemClock
 from kafkalite.config import load_config
@@ -234,4 +242,35 @@ def test_nodes_cannot_be_owned_by_nobody():
 def test_setting_that_cannot_be_used_is_named(name, value, why):
     settings = {"zookeeper.ssl.client.enable": "true", name: value}
     with pytest.raises(SettingError, match=why):
+        ZookeeperAccess.of(load_config(overrides=settings))
+
+
+def stores(folder, certificates):
+    """Return settings by which a client certificate is shown, for each form that a store has."""
+    pem = certificates.client_file("brokers").read_bytes()
+    key = load_pem_private_key(pem, None)
+    own, *others = load_pem_x509_certificates(pem)
+    secret = BestAvailableEncryption(b"secret")
+    (folder / "store.p12").write_bytes(
+        serialize_key_and_certificates(None, key, own, others, secret)
+    )
+    hidden = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secret)
+    chain = b"".join(one.public_bytes(Encoding.PEM) for one in (own, *others))
+    (folder / "store.pem").write_bytes(hidden + chain)
+    name = "zookeeper.ssl.keystore"
+    return {
+        form: {f"{name}.location": str(folder / f"store.{form}"), f"{name}.password": "secret"}
+        for form in ("p12", "pem")
+    }
+
+
+@pytest.mark.parametrize("form", ["p12", "pem"])
+def test_one_password_is_for_a_store_or_for_the_key_in_it(tmp_path, certificates, form):
+    """Rule 587: a PEM file's own password is its key's."""
+    settings = stores(tmp_path, certificates)[form]
+    settings["zookeeper.ssl.client.enable"] = "true"
+    context = ZookeeperAccess.of(load_config(overrides=settings)).context()
+    assert context.check_hostname
+    settings["zookeeper.ssl.keystore.password"] = "wrong"
+    with pytest.raises(SettingError, match=r"zookeeper\.ssl\.keystore\.location"):
         ZookeeperAccess.of(load_config(overrides=settings))
