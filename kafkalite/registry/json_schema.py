@@ -5,7 +5,7 @@ properties, enums, constants, bounds of numbers, lengths and counts, items, and 
 as they say the same in both. What is not understood must be equal.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from kafkalite.registry.errors import invalid_schema
@@ -13,6 +13,7 @@ from kafkalite.registry.errors import invalid_schema
 TYPES: Final = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
 COMBINATIONS: Final = ("allOf", "anyOf", "oneOf", "not")
 DEPTH_MAX: Final = 64
+_BUNDLE: Final = "referred to "
 
 LOWER_BOUNDS: Final = (
     "minimum",
@@ -81,6 +82,38 @@ def _check_kind(said: Mapping[str, Any], name: str, kind: type) -> None:
 def incompatibilities(reader: Any, writer: Any) -> list[str]:
     """Return why values that fit `writer` may not fit `reader`; empty if they all do."""
     return _Comparison(reader, writer).compare(reader, writer, "#", 0)
+
+
+def bundled(said: Any, references: Collection[tuple[str, Any]]) -> Any:
+    """Return a schema with those that it refers to by name among its own definitions."""
+    others = {name: f"{_BUNDLE}{index}" for index, (name, _) in enumerate(references)}
+    if not others or not isinstance(said, Mapping):
+        return said
+    whole = dict(_with_local_references(said, "#", others))
+    whole["$defs"] = {
+        **whole.get("$defs", {}),
+        **{
+            others[name]: _with_local_references(other, f"#/$defs/{others[name]}", others)
+            for name, other in references
+        },
+    }
+    return whole
+
+
+def _with_local_references(said: Any, own: str, others: Mapping[str, str]) -> Any:
+    if isinstance(said, list):
+        return [_with_local_references(each, own, others) for each in said]
+    if not isinstance(said, Mapping):
+        return said
+    found = {name: _with_local_references(each, own, others) for name, each in said.items()}
+    reference = said.get("$ref")
+    if isinstance(reference, str):
+        name, _, pointer = reference.partition("#")
+        if name in others:
+            found["$ref"] = f"#/$defs/{others[name]}{pointer}"
+        elif not name:
+            found["$ref"] = f"{own}{pointer}"
+    return found
 
 
 class _Comparison:

@@ -70,12 +70,19 @@ def incompatibilities(
                 parse_avro(reader, reader_references), parse_avro(writer, writer_references)
             )
         case SchemaType.JSON:
-            return json_schema.incompatibilities(_load(reader.text), _load(writer.text))
+            return json_schema.incompatibilities(
+                _bundled(reader, reader_references), _bundled(writer, writer_references)
+            )
         case SchemaType.PROTOBUF:
             return protobuf.incompatibilities(
                 protobuf.descriptors(reader.text, texts_of(reader_references)),
                 protobuf.descriptors(writer.text, texts_of(writer_references)),
             )
+
+
+def _bundled(schema: Schema, references: Resolved) -> Any:
+    others = [(name, _load(each.text)) for name, each in references]
+    return json_schema.bundled(_load(schema.text), others)
 
 
 def formatted(schema: Schema, references: Resolved, form: str) -> str:

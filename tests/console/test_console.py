@@ -92,6 +92,7 @@ def console(driver, broker):
         ("topics/orders/produce", "Tombstone"),
         ("topics/empty", "0 of 0 searched"),
         ("topics/none", "there is no topic"),
+        ("topics/__consumer_offsets", '"is":"OffsetCommitValue"'),
         ("groups", "billing"),
         ("groups/billing", "Reset offsets"),
         ("transactions", "Nothing here."),

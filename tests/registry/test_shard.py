@@ -4,7 +4,7 @@ import pytest
 
 from kafkalite.registry.codec import RegistryCodec
 from kafkalite.registry.errors import RegistryError, RegistryErrorCode
-from kafkalite.registry.model import Compatibility, Mode, Schema, SchemaType
+from kafkalite.registry.model import Compatibility, Mode, Reference, Schema, SchemaType
 from kafkalite.registry.shard import (
     CheckCompatibility,
     DeleteSubject,
@@ -261,3 +261,24 @@ def test_an_id_is_never_given_twice_even_if_nothing_is_left_of_its_schema(regist
     for key, value in after.log:
         after.shard.replay(RegistryCodec().decode(key, value))
     assert after.register("new", record("c")) == (3, 1)
+
+
+def test_json_schemas_are_compared_with_what_they_refer_to(registry):
+    """The text of the reference stays the same; what it stands for does not."""
+
+    def order(version):
+        text = '{"properties":{"by":{"$ref":"customer.json#/$defs/one"}}}'
+        return Schema(SchemaType.JSON, text, (Reference("customer.json", "customer", version),))
+
+    def customer(kind):
+        return json_schema(
+            f'{{"$defs":{{"one":{{"$ref":"#/$defs/two"}},"two":{{"type":{kind}}}}}}}'
+        )
+
+    registry.ask(SetCompatibility(subject="customer", compatibility=Compatibility.NONE))
+    for kind in ('"string"', '["string","null"]', '"integer"'):
+        registry.register("customer", customer(kind))
+    registry.register("order", order(1))
+    registry.register("order", order(2))
+    with pytest.raises(RegistryError, match="was allowed and is not any more"):
+        registry.register("order", order(3))
