@@ -4,10 +4,10 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 
 import click
 
+from kafkalite.cli.doctor_listeners import Finding, clocks, tls_listeners
 from kafkalite.cli.options import json_option, with_cluster
 from kafkalite.cli.output import examples
 from kafkalite.client import admin
@@ -29,27 +29,18 @@ LONG_TRANSACTION_S = 60
 SETTLED = ("Stable", "Empty", "Dead")
 
 
-@dataclass(slots=True, frozen=True)
-class Finding:
-    """A problem and its remedy; `weight` is error or warning."""
-
-    weight: str
-    what: str
-    advice: str
-
-
 @click.command(epilog=examples("kafkalite doctor", "kafkalite doctor -b broker:9092 --json"))
 @json_option
 @with_cluster
 def doctor(client: Client, as_json: bool) -> int:
     """Look for what makes clients hang; exit with 1 if something is wrong.
 
-    Connects to each address that the brokers tell their clients, and looks at partitions, groups
-    and transactions.
+    Connects to each address that the brokers tell their clients, looks at partitions, groups,
+    transactions and clocks, and shakes hands with each listener that has TLS.
     """
     findings = list(examine(client))
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in findings]))
+        click.echo(json.dumps([finding._asdict() for finding in findings]))
     for finding in () if as_json else findings:
         click.echo(f"{finding.weight}: {finding.what}\n  {finding.advice}")
     if not findings and not as_json:
@@ -68,6 +59,8 @@ def examine(client: Client) -> Iterator[Finding]:
         lambda: partitions(client, metadata),
         lambda: groups(client),
         lambda: transactions(client, metadata),
+        lambda: clocks(client, metadata),
+        lambda: tls_listeners(client, metadata),
     ]
     for part in parts:
         try:

@@ -20,6 +20,8 @@ from kafkalite.wire.messages.metadata import (
 from kafkalite.wire.schema import Structure
 
 if TYPE_CHECKING:
+    import ssl
+
     from kafkalite.client.login import Credentials
 
 Request = TypeVar("Request", bound=Structure)
@@ -58,6 +60,11 @@ class Client:
         self._addresses: dict[int, tuple[str, int]] = {}
         self._metadata: MetadataResponse | None = None
         self._leaders: dict[TopicPartition, int] = {}
+
+    @property
+    def tls_context(self) -> "ssl.SSLContext | None":
+        """By which brokers are trusted; None where no TLS is wanted."""
+        return None if self._credentials is None else self._credentials.tls_context
 
     def __enter__(self) -> Self:
         return self

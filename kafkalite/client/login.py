@@ -82,6 +82,11 @@ class Credentials:
         return self.protocol.startswith("SASL")
 
     @property
+    def tls_context(self) -> "ssl.SSLContext | None":
+        """By which brokers are trusted; None where no TLS is wanted."""
+        return self._context
+
+    @property
     def mechanism(self) -> str:
         """By which the login is made."""
         return self._mechanism

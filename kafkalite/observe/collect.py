@@ -16,7 +16,7 @@ import kafkalite
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.traffic import TopicTraffic
 from kafkalite.observe.buckets import QUANTILES, Buckets, merged, quantile, upper_bound
-from kafkalite.observe.exposition import COUNTER, GAUGE, HISTOGRAM, SUMMARY, Family
+from kafkalite.observe.exposition import COUNTER, GAUGE, HISTOGRAM, SUMMARY, Family, labels_text
 from kafkalite.observe.inside import BrokerParts
 from kafkalite.wire.errors import ErrorCode
 
@@ -300,26 +300,27 @@ def partition_families() -> dict[str, Family]:
 def add_partition(families: dict[str, Family], parts: BrokerParts, partition: Partition) -> None:
     """Add the samples of one partition."""
     topic, index = partition.topic_partition
-    labels: dict[str, object] = {"topic": topic, "partition": index}
+    labels = labels_text(topic=topic, partition=index)
     log = partition.log
-    families["kafka_log_log_size"].add(log.size_bytes, **labels)
-    families["kafka_log_log_logendoffset"].add(partition.log_end_offset, **labels)
-    families["kafka_log_log_logstartoffset"].add(partition.log_start_offset, **labels)
-    families["kafka_log_log_numlogsegments"].add(len(log.segments), **labels)
+    families["kafka_log_log_size"].add_to(labels, log.size_bytes)
+    families["kafka_log_log_logendoffset"].add_to(labels, partition.log_end_offset)
+    families["kafka_log_log_logstartoffset"].add_to(labels, partition.log_start_offset)
+    families["kafka_log_log_numlogsegments"].add_to(labels, len(log.segments))
     state = parts.services.metadata.image.partition(topic, index)
     if state is None or not partition.is_leader:
         return
     min_isr = min(log.config.min_insync_replicas, len(state.replicas))
     in_sync = len(state.isr)
+    unstable = partition.high_watermark - partition.last_stable_offset
     for name, value in (
-        ("replicascount", len(state.replicas)),
-        ("insyncreplicascount", in_sync),
-        ("underreplicated", int(in_sync < len(state.replicas))),
-        ("underminisr", int(in_sync < min_isr)),
-        ("atminisr", int(in_sync == min_isr and len(state.replicas) > 1)),
-        ("laststableoffsetlag", partition.high_watermark - partition.last_stable_offset),
+        ("kafka_cluster_partition_replicascount", len(state.replicas)),
+        ("kafka_cluster_partition_insyncreplicascount", in_sync),
+        ("kafka_cluster_partition_underreplicated", int(in_sync < len(state.replicas))),
+        ("kafka_cluster_partition_underminisr", int(in_sync < min_isr)),
+        ("kafka_cluster_partition_atminisr", int(in_sync == min_isr and len(state.replicas) > 1)),
+        ("kafka_cluster_partition_laststableoffsetlag", unstable),
     ):
-        families[f"kafka_cluster_partition_{name}"].add(value, **labels)
+        families[name].add_to(labels, value)
 
 
 def process(parts: BrokerParts) -> Iterator[Family]:

@@ -13,7 +13,8 @@ SUMMARY: Final = "summary"
 HISTOGRAM: Final = "histogram"
 UNTYPED: Final = "untyped"
 
-Labels = tuple[tuple[str, str], ...]
+Labels = tuple[tuple[str, str], ...] | str
+"""Names and values, or what `labels_text` makes of them."""
 
 
 @dataclass(slots=True)
@@ -29,11 +30,20 @@ class Family:
     help: str
     samples: list[tuple[str, Labels, float]] = field(default_factory=list)
 
+    def add_to(self, labels: str, value: float) -> None:
+        """Add a sample whose labels are text already: those of a partition are used many times."""
+        self.samples.append(("", labels, value))
+
     def add(self, value: float, suffix: str = "", /, **labels: object) -> "Family":
         """Add one sample; labels with a trailing underscore lose it (Python's words)."""
         named = tuple((name.rstrip("_"), str(each)) for name, each in labels.items())
         self.samples.append((suffix, named, value))
         return self
+
+
+def labels_text(**labels: object) -> str:
+    """Return labels as they are written."""
+    return ",".join(f'{name}="{_escaped(str(value))}"' for name, value in labels.items())
 
 
 def render(
@@ -57,15 +67,24 @@ def render(
         used.add(name)
         text = family.help.replace("\\", "\\\\").replace("\n", "\\n")
         lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-        for suffix, named, value in family.samples:
-            inner = ",".join(f'{label}="{_escaped(each)}"' for label, each in named) + more
-            inner = inner.removeprefix(",")
-            braces = f"{{{inner}}}" if inner else ""
-            lines.append(f"{family.name}{suffix}{braces} {_number(value)}")
+        own = family.name
+        lines += [
+            f"{own}{{{named}{more}}} {value}"
+            if named.__class__ is str and value.__class__ is int
+            else _line(f"{own}{suffix}", named, more, value)
+            for suffix, named, value in family.samples
+        ]
         lines.append("")
         yield "\n".join(lines).encode()
     if openmetrics:
         yield b"# EOF\n"
+
+
+def _line(name: str, labels: Labels, more: str, value: float) -> str:
+    named = labels if isinstance(labels, str) else labels_text(**dict(labels))
+    inner = (named + more).removeprefix(",")
+    braces = f"{{{inner}}}" if inner else ""
+    return f"{name}{braces} {_number(value)}"
 
 
 def _escaped(value: str) -> str:

@@ -14,6 +14,7 @@ from kafkalite.observe.exposition import (
     OPENMETRICS_TYPE,
     TEXT_TYPE,
     Family,
+    labels_text,
     render,
 )
 from kafkalite.observe.groups import committed_offsets, describe_group, list_groups
@@ -158,16 +159,16 @@ class Metrics:
         for name, topic in sorted(image.topics.items()):
             counts.add(len(topic.partitions), topic=name)
             for index, state in enumerate(() if is_many else topic.partitions):
-                labels: dict[str, object] = {"topic": name, "partition": index}
+                labels = labels_text(topic=name, partition=index)
                 partition = replicas.find(TopicPartition(name, index))
                 if partition is not None:
-                    current.add(partition.high_watermark, **labels)
-                    oldest.add(partition.log_start_offset, **labels)
-                leader.add(state.leader, **labels)
-                copies.add(len(state.replicas), **labels)
-                in_sync.add(len(state.isr), **labels)
-                preferred.add(int(state.leader == state.replicas[0]), **labels)
-                behind.add(int(len(state.isr) < len(state.replicas)), **labels)
+                    current.add_to(labels, partition.high_watermark)
+                    oldest.add_to(labels, partition.log_start_offset)
+                leader.add_to(labels, state.leader)
+                copies.add_to(labels, len(state.replicas))
+                in_sync.add_to(labels, len(state.isr))
+                preferred.add_to(labels, int(state.leader == state.replicas[0]))
+                behind.add_to(labels, int(len(state.isr) < len(state.replicas)))
             await slices.breathe()
         return [brokers, info, counts, current, oldest, leader, copies, in_sync, preferred, behind]
 

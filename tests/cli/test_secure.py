@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -168,3 +169,27 @@ def test_credentials_that_cannot_be_used_are_refused(tmp_path):
             Credentials(settings)
     with pytest.raises(ClientError, match="No such file"):
         Credentials.read(tmp_path / "none")
+
+
+def doctor(capsys, *options):
+    code = run(["doctor", *options])
+    return code, capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_doctor_shakes_hands_with_the_listener_that_has_tls(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    process, ready = serve(tmp_path / "data", "--secure-listen", address)
+    try:
+        code, output = doctor(capsys, "-b", ready[1])
+        assert code == 0
+        assert f"at {address} shows a certificate that is refused here" in output
+        assert "kafkalite client-config" in output
+        properties = tmp_path / "client.properties"
+        assert run(["client-config", "java", "--data-dir", ready[4]]) == 0
+        properties.write_text(capsys.readouterr().out)
+        code, output = doctor(capsys, "-b", address, "--command-config", str(properties))
+        assert (code, output) == (0, "nothing is wrong\n")
+    finally:
+        stop(process)

@@ -133,6 +133,22 @@ class TestDoctor:
         (finding,) = json.loads(output)
         assert finding["what"] == "group 'gone' has no members, and 1 records to read"
 
+    def test_finds_a_clock_that_is_off(self):
+        with Broker() as broker:
+            broker.clock.advance(600)
+            code, output, _ = run("doctor", "-b", broker.bootstrap)
+        assert code == 0
+        assert "the controller's clock is 600 s ahead of this machine's" in output
+
+    def test_finds_records_of_the_future(self):
+        with Broker() as broker:
+            broker.create_topic("late")
+            broker.produce("late", b"x", timestamp_ms=int((time.time() + 1_000) * 1_000))
+            code, output, _ = run("doctor", "-b", broker.bootstrap)
+        assert code == 0
+        assert "1 partitions have records of the future" in output
+        assert "late-0" in output
+
 
 def broker_port(broker):
     """The port that it listens on, whatever it tells clients."""
