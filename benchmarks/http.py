@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -186,14 +186,16 @@ def start(extent: Extent, *options: str) -> tuple[float, float]:
     return statistics.median(cpu), statistics.median(memory)
 
 
+def row(name: str, measured: str, bound: str) -> None:
+    """Print a line of the table."""
+    print(f"{name:42} {measured:>28} {bound:>18}")
+
+
 def main() -> None:
     """Print a table, each figure beside its bound."""
     parser = argparse.ArgumentParser(description=__doc__, add_help=True)
     parser.add_argument("--quick", action="store_true", help="few repetitions")
     extent = QUICK if parser.parse_args().quick else WHOLE
-    row: Callable[[str, str, str], None] = lambda *cells: print(
-        "{:42} {:>28} {:>18}".format(*cells)
-    )
     row("", "measured", "bound")
     took_ms, cpu_ms = scrape_ms(extent)
     row(f"scrape of {PARTITIONS} partitions", f"{took_ms:.1f} ms", "20 ms")
