@@ -1,4 +1,4 @@
-"""What `kafkalite doctor` finds out about clocks, and about listeners with TLS."""
+"""Checks of `kafkalite doctor` that are about clocks, and listeners with TLS."""
 
 import socket
 import ssl

@@ -109,7 +109,7 @@ async def read_forward(
     slices = Slices()
     while True:
         open_ones = [p for p, at in reading.cursor.items() if at < ends.get(p, 0)]
-        if not open_ones or len(reading.messages) >= limit or perf_counter() >= deadline_s:
+        if not open_ones:
             return reading
         for index in open_ones:
             await _read_some(
@@ -124,7 +124,7 @@ async def read_forward(
                 slices=slices,
             )
             if len(reading.messages) >= limit or perf_counter() >= deadline_s:
-                break
+                return reading
 
 
 async def _read_some(
