@@ -1,6 +1,7 @@
 """`python -m benchmarks [NAME...]`: run the measurements of kafkalite alone, print one table.
 
-`python -m benchmarks compare [ROW...]` measures side by side with Apache Kafka.
+`python -m benchmarks compare [ROW...]` measures side by side with Apache Kafka, and `python -m
+benchmarks tls` what encryption costs on both.
 """
 
 import json
@@ -55,4 +56,8 @@ if __name__ == "__main__":
         from benchmarks.compare.command import main as compare
 
         compare(sys.argv[2:], prog_name="python -m benchmarks compare")
+    if sys.argv[1:2] == ["tls"]:
+        from benchmarks.tls import main as tls
+
+        tls(sys.argv[2:], prog_name="python -m benchmarks tls")
     main()
