@@ -1,4 +1,4 @@
-"""Quotas in a cluster: any broker takes them, all act by them, and the controller's reach clients."""
+"""Quotas in a cluster: all brokers act by them, and the controller's word reaches clients."""
 
 import pytest
 
