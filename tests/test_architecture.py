@@ -32,6 +32,7 @@ FUNCTION = re.compile(r"\b(?P<owner>_?[A-Za-z]\w*)\.(?P<name>_?[a-z]\w+)\b")
 
 ACKNOWLEDGEMENT = "An acknowledgement's way through a cluster"
 START = "A start, with recovery"
+ATTEMPTS = 5
 
 
 def pictures():
@@ -99,13 +100,10 @@ def calls():
         sys.setprofile(before)
 
 
-def assert_in_this_order(wanted, made):
-    """Each of `wanted` is called after the one before it."""
+def out_of_order(wanted, made):
+    """What is not called after what stands before it in `wanted`; None if all are in order."""
     left = iter(made)
-    for index, name in enumerate(wanted):
-        assert name in left, (
-            f"{name} is not called after {wanted[:index][-3:]}: the picture is out of date"
-        )
+    return next((name for name in wanted if name not in left), None)
 
 
 async def test_an_acknowledgement_takes_the_way_that_is_drawn(tmp_path):
@@ -116,12 +114,17 @@ async def test_an_acknowledgement_takes_the_way_that_is_drawn(tmp_path):
         (leader,) = [one for one in brokers if one.services.replicas.replica("t", 0).is_leader]
         partition = leader.services.replicas.replica("t", 0)
         request = produce_request(leader)
-        # The first is acknowledged when the follower has joined; then its Fetch waits.
+        # The first is acknowledged when the follower has joined; then its Fetch waits. Once in half
+        # a second that Fetch ends by itself, and the records meet the next one on its way.
         assert await acknowledged(leader, request) == 0
-        await until(lambda: partition._append_watchers)
-        with calls() as made:
-            assert await acknowledged(leader, produce_request(leader)) == 0
-    assert_in_this_order(drawn(ACKNOWLEDGEMENT), made)
+        for _ in range(ATTEMPTS):
+            await until(lambda: partition._append_watchers)
+            with calls() as made:
+                assert await acknowledged(leader, produce_request(leader)) == 0
+            missed = out_of_order(drawn(ACKNOWLEDGEMENT), made)
+            if missed is None:
+                break
+    assert missed is None, f"{missed} is not called in its turn: the picture is out of date"
 
 
 def produce_request(broker):
@@ -157,7 +160,8 @@ async def test_a_start_after_a_crash_takes_the_way_that_is_drawn(tmp_path):
     (tmp_path / "recovery-point-offset-checkpoint").unlink()
     with calls() as made:
         await run(look)
-    assert_in_this_order(drawn(START), made)
+    missed = out_of_order(drawn(START), made)
+    assert missed is None, f"{missed} is not called in its turn: the picture is out of date"
 
 
 @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
