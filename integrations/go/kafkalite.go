@@ -85,6 +85,14 @@ func Attach(t testing.TB, http string) *Broker {
 	return broker
 }
 
+// HTTP returns the address of its HTTP port: the console for a browser, and what [Attach] takes.
+func (b *Broker) HTTP() string {
+	if b.port.token == "" {
+		return b.port.address
+	}
+	return b.port.address + "/?token=" + b.port.token
+}
+
 // Reset deletes all topics, groups and faults; the clock is that of the machine again.
 func (b *Broker) Reset() {
 	b.t.Helper()

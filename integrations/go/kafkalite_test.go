@@ -103,7 +103,7 @@ func TestRefusalsEndTheTestInTheBrokersWords(t *testing.T) {
 
 func TestBrokerThatRunsIsUsed(t *testing.T) {
 	own := Start(t, "num.partitions=2")
-	t.Setenv("KAFKALITE_HTTP", own.port.address)
+	t.Setenv("KAFKALITE_HTTP", own.HTTP())
 	used := New(t)
 	if used.Bootstrap != own.Bootstrap || used.Bootstrap == "" {
 		t.Error(used.Bootstrap)

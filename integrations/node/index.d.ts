@@ -42,6 +42,7 @@ export class Kafkalite {
   static attach(http: string): Promise<Kafkalite>;
   readonly bootstrapServers: string;
   readonly brokers: string[];
+  readonly http: string;
   readonly faults: Faults;
   readonly clock: Clock;
   stop(): Promise<void>;

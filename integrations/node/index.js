@@ -182,6 +182,12 @@ class Kafkalite {
     return new Kafkalite(bootstrap, port, null);
   }
 
+  /** Address of its HTTP port: the console for a browser, and what `attach` takes. */
+  get http() {
+    const { origin, token } = this._port;
+    return token === null ? origin : `${origin}/?token=${token}`;
+  }
+
   /** `["HOST:PORT"]`, as kafkajs takes them. */
   get brokers() {
     return this.bootstrapServers.split(",");

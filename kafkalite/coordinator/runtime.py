@@ -191,7 +191,7 @@ class CoordinatorRuntime:
         return slot.written_end
 
     def on_disconnect(self, connection_id: int, *, by_client: bool = True) -> None:
-        """Tell the shards that care of a client's end, unless it did not want it itself."""
+        """Tell the shards of a client's end, but not of one that a fault rule made."""
         for topic, kind in self._kinds.items():
             heard = by_client and self._slots[topic]
             event = kind.event_for_disconnect(connection_id) if heard else None

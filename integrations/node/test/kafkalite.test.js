@@ -51,7 +51,7 @@ test("a broker that does not start says why", async () => {
 });
 
 test("a broker that runs is used, and runs on", async () => {
-  const other = await Kafkalite.attach(kafka.faults._port.origin);
+  const other = await Kafkalite.attach(kafka.http);
   assert.equal(other.bootstrapServers, kafka.bootstrapServers);
   assert.deepEqual(other.brokers, [kafka.bootstrapServers]);
   await other.stop();

@@ -31,6 +31,10 @@ final class ControlPort {
         address = URI.create(http.getScheme() + "://" + http.getRawAuthority());
     }
 
+    URI address() {
+        return token == null ? address : URI.create(address + "/?token=" + token);
+    }
+
     static String encode(String text) {
         return URLEncoder.encode(text, StandardCharsets.UTF_8).replace("+", "%20");
     }

@@ -69,6 +69,11 @@ public final class KafkaliteBroker implements AutoCloseable {
         return bootstrapServers;
     }
 
+    /** Address of its HTTP port: the console for a browser, and what {@link #attach} takes. */
+    public URI http() {
+        return port.address();
+    }
+
     /** Rules that make the broker fail. */
     public Faults faults() {
         return new Faults(port);

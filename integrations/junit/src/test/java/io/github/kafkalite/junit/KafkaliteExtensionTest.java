@@ -65,6 +65,16 @@ class KafkaliteExtensionTest {
     void aBrokerThatRunsIsUsed(KafkaliteBroker kafka) {
         try (var own = KafkaliteBroker.start("num.partitions=1")) {
             assertFalse(own.bootstrapServers().equals(kafka.bootstrapServers()));
+            System.setProperty("kafkalite.http", own.http() + "?token=not-looked-at");
+            try (var used = KafkaliteBroker.attachOrStart(List.of())) {
+                assertEquals(own.bootstrapServers(), used.bootstrapServers());
+                assertThrows(
+                        IllegalStateException.class,
+                        () -> KafkaliteBroker.attachOrStart(List.of("num.partitions=2")));
+            } finally {
+                System.clearProperty("kafkalite.http");
+            }
+            assertEquals(List.of(), own.topics());
         }
         var nobody = assertThrows(
                 KafkaliteException.class, () -> KafkaliteBroker.attach(URI.create("http://127.0.0.1:1")));
