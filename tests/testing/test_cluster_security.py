@@ -32,11 +32,10 @@ def cluster():
         yield running
 
 
-def produce(cluster, user, topic="t"):
+def produce(cluster, user, topic="t", **more):
     """Return the name of the error, None if there is none."""
-    producer = Producer(
-        {**cluster.client_settings(user=user), **QUIET, "message.timeout.ms": 20000}
-    )
+    access = cluster.client_settings(user=user)
+    producer = Producer({**access, **QUIET, "message.timeout.ms": 20_000, **more})
     errors = []
     producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(30) == 0
