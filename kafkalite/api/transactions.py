@@ -171,7 +171,7 @@ def add_partitions(request: AddPartitionsToTxnRequest, context: RequestContext) 
     if (
         context.api_version >= FIRST_ADD_WITH_SEVERAL_TRANSACTIONS
         and not context.is_inter_broker
-        and context.services.config.optional_str("zookeeper.connect") is not None
+        and not context.services.config.is_alone
     ):
         raise KafkaError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,

@@ -1,14 +1,15 @@
 """`kafkalite cluster`: a ZooKeeper and several brokers, each a process, until told to stop."""
 
+import contextlib
 import json
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -19,6 +20,9 @@ from kafkalite.testing.broker_process import BrokerProcess
 from kafkalite.testing.cluster import Cluster
 from kafkalite.testing.processes import ProcessError, unused_port
 from kafkalite.testing.zookeeper import ZooKeeper
+
+if TYPE_CHECKING:
+    from kafkalite.testing.process_group import ProcessGroup
 
 DEFAULT_DATA_DIR: Final = "kafkalite-cluster"
 DEFAULT_PORT: Final = 9092
@@ -177,8 +181,7 @@ def cluster(
     A process that dies is told on standard error, and the others go on. The ZooKeeper is the one
     among PySpark's jars: pip install '.[cluster]' in the checkout, or python3 start.py cluster.
     """
-    signal.signal(signal.SIGTERM, _ask_to_stop)
-    signal.signal(signal.SIGINT, _ask_to_stop)
+    ask_to_stop_by_signals()
     make_data_folder(data_dir)
     layout = Layout.load(data_dir)
     layout.place(brokers, listen)
@@ -202,7 +205,7 @@ def run(cluster: Cluster, layout: Layout, *, restart: bool) -> None:
             print(_ready_line(cluster), flush=True)
             Watch(cluster, restart=restart).run()
         except StopAsked:
-            _stop_in_order(cluster)
+            stop_in_order(cluster)
     except StopAsked:
         _tell("asked twice to stop: ending everything at once")
     finally:
@@ -216,7 +219,7 @@ class Watch:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: "Cluster | ProcessGroup",
         *,
         restart: bool,
         tell: Callable[[str], None] | None = None,
@@ -306,7 +309,7 @@ def _ready_line(cluster: Cluster) -> str:
     return f"kafkalite ready: {where} data={cluster.data_dir}"
 
 
-def _stop_in_order(cluster: Cluster) -> None:
+def stop_in_order(cluster: "Cluster | ProcessGroup") -> None:
     """Stop brokers one after another, the controller last: it moves what the others led."""
     running = [number for number, broker in cluster.brokers.items() if broker.is_running]
     try:
@@ -332,6 +335,19 @@ def _ending(code: int) -> str:
         return f"was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"was ended by signal {-code}"
+
+
+def ask_to_stop_by_signals() -> None:
+    """Have SIGTERM and Ctrl-C raise `StopAsked`."""
+    signal.signal(signal.SIGTERM, _ask_to_stop)
+    signal.signal(signal.SIGINT, _ask_to_stop)
+
+
+@contextlib.contextmanager
+def told_to_stop() -> Iterator[None]:
+    """End what is inside without a word when a signal asks to."""
+    with contextlib.suppress(StopAsked):
+        yield
 
 
 def _ask_to_stop(number: int, frame: FrameType | None) -> NoReturn:

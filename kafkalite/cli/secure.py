@@ -34,7 +34,7 @@ def prepare(
     """
     if not config.log_dirs:
         raise click.UsageError("--secure keeps its certificates in --data-dir, which is not given.")
-    if config.optional_str("zookeeper.connect") is not None:
+    if not config.is_alone:
         raise click.UsageError("--secure is for a broker that is alone.")
     if any(one.name == LISTENER for one in config.listeners):
         raise click.UsageError(f"--secure adds a listener {LISTENER}, and there is one already.")

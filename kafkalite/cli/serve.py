@@ -115,6 +115,11 @@ KAFKA_LOG_LINES: Final = """\
     help="Also print the lines by which Apache Kafka tells that it runs: test kits wait for them.",
 )
 @click.option(
+    "--processes",
+    metavar="N",
+    help="So many brokers, each a process with a data directory of its own; 'auto' for one a core.",
+)
+@click.option(
     "--read-only",
     "shown",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -137,6 +142,7 @@ def serve(
     faults: Path | None,
     until_stdin_ends: bool,
     kafka_log_lines: bool,
+    processes: str | None,
     shown: Path | None,
     force: bool,
     verbose: int,
@@ -149,7 +155,8 @@ def serve(
 
     kafkalite ready: bootstrap=127.0.0.1:9092 profile=dev http=http://127.0.0.1:9080 data=...
 
-    With --secure it also names the listener that has TLS and logins: secure=127.0.0.1:9094.
+    With --secure it also names the listener that has TLS and logins: secure=127.0.0.1:9094. With
+    --processes it names the addresses of all of them; one that ends is started again.
     """
     _log_to_stderr(verbose, as_json=log_format == "json")
     overrides = _overrides(listen=listen, data_dir=data_dir, profile=profile, settings=settings)
@@ -177,6 +184,17 @@ def serve(
                 )
             for warning in config.warnings:
                 logger.warning("%s", warning)
+            if processes not in (None, "1"):
+                # Most starts do without this import.
+                from kafkalite.cli.processes import count_of, run_processes
+
+                if folder or faults or until_stdin_ends or kafka_log_lines or shown:
+                    raise click.UsageError(
+                        "--processes goes with neither --secure, --faults, --until-stdin-ends, "
+                        "--kafka-log-lines nor --read-only"
+                    )
+                if (count := count_of(processes)) > 1:
+                    return run_processes(config, count)
             _run(config, _Wishes(folder, faults, until_stdin_ends, kafka_log_lines, shown))
     except BaseExceptionGroup as group:
         _raise_plainly(group)

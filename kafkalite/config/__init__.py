@@ -177,6 +177,18 @@ class BrokerConfig:
         """Return a text, or None where none is set."""
         return None if self._values[name] is None else self.str(name)
 
+    @property
+    def is_alone(self) -> _Bool:
+        """Whether there is no other broker: neither ZooKeeper nor another process is named."""
+        return not any(
+            self.optional_str(name)
+            for name in (
+                "zookeeper.connect",
+                "kafkalite.metadata.serve",
+                "kafkalite.metadata.follow",
+            )
+        )
+
     def list(self, name: _Str) -> tuple[_Str, ...]:
         """Return the elements of a list; none where none is set."""
         value = self._values[name]

@@ -1,7 +1,7 @@
 """The interface of all metadata stores.
 
 `meta/local.py` is a lone broker's file, `meta/zookeeper/store.py` a ZooKeeper ensemble that brokers
-share, `sim/memory_store.py` the same in memory for tests and the simulator.
+share, `meta/ensemble.py` the same in memory for tests and the simulator.
 """
 
 from collections.abc import Mapping, Sequence

@@ -95,5 +95,5 @@ def _fits_brokers(config: BrokerConfig) -> bool:
 
     Not in a cluster: it has too few only for a moment, and what is made then stays so.
     """
-    is_alone = config.optional_str("zookeeper.connect") is None
+    is_alone = config.is_alone
     return is_alone and config.bool("kafkalite.internal.topics.fit.brokers")

@@ -126,7 +126,7 @@ class SocketSettings:
             send_buffer_bytes=config.int("socket.send.buffer.bytes"),
             receive_buffer_bytes=config.int(receive_buffer) if is_set else -1,
             backlog=config.int("socket.listen.backlog.size"),
-            stays_awake=config.optional_str("zookeeper.connect") is None,
+            stays_awake=config.is_alone,
         )
 
 

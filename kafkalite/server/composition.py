@@ -85,14 +85,22 @@ def new_uuid_from(entropy: random.Random) -> Callable[[], UUID]:
 def metadata_store(
     config: "BrokerConfig", clock: "Clock", disk: "Disk", directory: str
 ) -> "MetadataStore":
-    """Return the store that the settings name: ZooKeeper, or a file in the first directory."""
+    """Return the store that the settings name: ZooKeeper, another process, or a file here."""
     if config.optional_str("zookeeper.connect") is not None:
         # Only a broker in a cluster pays for the import.
         from kafkalite.meta.zookeeper.store import ZookeeperStore
 
         return ZookeeperStore.of(config, clock)
     flush = config.bool("kafkalite.metadata.flush")
-    return LocalStore(disk, f"{directory}/{METADATA_FILE}", flush=flush)
+    local = LocalStore(disk, f"{directory}/{METADATA_FILE}", flush=flush)
+    if config.is_alone:
+        return local
+    from kafkalite.meta.processes import FirstProcessStore, FollowingStore
+
+    followed = config.optional_str("kafkalite.metadata.follow")
+    if followed is not None:
+        return FollowingStore(followed)
+    return FirstProcessStore(local, config.str("kafkalite.metadata.serve"))
 
 
 def cluster_parts(

@@ -18,6 +18,8 @@ OWN_SETTINGS: tuple[Setting, ...] = (
     Setting("kafkalite.internal.topics.fit.brokers", BOOLEAN, False),
     Setting("kafkalite.journal.max.bytes", ConfigType.INT, 0, minimum=0),
     Setting("kafkalite.metadata.flush", BOOLEAN, True),
+    Setting("kafkalite.metadata.follow", STRING, None),
+    Setting("kafkalite.metadata.serve", STRING, None),
     Setting("kafkalite.metrics.labels", ConfigType.LIST, None),
     Setting(
         "kafkalite.metrics.names",

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kafkalite.isr.partition import Partition
+from kafkalite.meta.ensemble import Ensemble
 from kafkalite.meta.image import NO_LEADER, Image
 from kafkalite.meta.store import CommitEvent
 from kafkalite.sim.envelope import Envelope
 from kafkalite.sim.hosts import Host
 from kafkalite.sim.invariants import InvariantBroken, Invariants
-from kafkalite.sim.memory_store import Ensemble
 from kafkalite.types import TopicPartition
 from kafkalite.wire.records import read_batch_header
 

@@ -7,10 +7,10 @@ from typing import Final
 import trio
 
 from kafkalite.config import load_config
+from kafkalite.meta.ensemble import Ensemble, EnsembleStore
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.server.broker import Broker
 from kafkalite.sim.disk import SimDisk
-from kafkalite.sim.memory_store import Ensemble, MemoryStore
 from kafkalite.sim.network import Fabric, HostNetwork
 from kafkalite.sim.runtime import SimClock
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -22,7 +22,7 @@ RESTART_S: Final = 0.5
 """After so long a broker that could not start tries again, as a supervisor would have it."""
 
 
-class HostStore(MemoryStore):
+class HostStore(EnsembleStore):
     """A broker's access to the ensemble; a crash is not a farewell."""
 
     def __init__(self, ensemble: Ensemble) -> None:

@@ -43,6 +43,7 @@ from kafkalite.wire.records import Record, build_batch, iterate_records
 
 if TYPE_CHECKING:
     from kafkalite.security.acls import Rule
+    from kafkalite.testing.process_group import Followers
 
 Result = TypeVar("Result")
 
@@ -72,6 +73,8 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
         acls: rules about these users: what no rule allows is denied. Who comes in by the listener
             without may do everything.
         schema_registry: also serve a schema registry, at `schema_registry_url`.
+        processes: so many brokers: this one, and others as processes that follow it. Clients see
+            all of them; `produce` and `records` see the partitions that this one leads.
 
     Attributes:
         security: certificates, users and rules; None without any of these.
@@ -91,6 +94,7 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
         users: Mapping[str, str] | None = None,
         acls: "Iterable[Rule | Iterable[Rule]] | None" = None,
         schema_registry: bool = False,
+        processes: int = 1,
     ) -> None:
         SnapshotBroker.__init__(self)
         self._settings = {name: setting_text(value) for name, value in (config or {}).items()}
@@ -102,6 +106,12 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
         if http or schema_registry:
             self._settings.setdefault("kafkalite.http.listener", "127.0.0.1:0")
         self._settings |= self._secure(self._settings, tls=tls, users=users, acls=acls, host=host)
+        self._followers: Followers | None = None
+        if processes > 1:
+            # Other tests do without the import.
+            from kafkalite.testing import process_group
+
+            self._followers = process_group.Followers(processes - 1, host, self._settings)
         self._data_dir = data_dir
         self._thread: threading.Thread | None = None
         self._started = threading.Event()
@@ -151,6 +161,8 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
         if self._failure is not None:
             self._thread.join()
             raise self._failure
+        if self._followers is not None:
+            self._followers.start(self._data_dir)
         return self
 
     def stop(self) -> None:
@@ -164,6 +176,8 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
         if thread is None or token is None:
             return
         self._token = None
+        if self._followers is not None:
+            self._followers.stop()
         if thread.is_alive():
             token.run_sync_soon(self._turn.set)
             thread.join(STOP_TIMEOUT_S)
@@ -176,13 +190,14 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
 
     @property
     def bootstrap(self) -> str:
-        """`HOST:PORT`, for a client's `bootstrap.servers`."""
-        return self.server.bootstrap
+        """`HOST:PORT`, for a client's `bootstrap.servers`; or those of all its processes."""
+        followers = () if self._followers is None else (self._followers.bootstrap,)
+        return ",".join((self.server.bootstrap, *followers))
 
     @property
     def port(self) -> int:
         """The port that it listens on."""
-        return int(self.bootstrap.rpartition(":")[2])
+        return int(self.server.bootstrap.rpartition(":")[2])
 
     @property
     def schema_registry_url(self) -> str:

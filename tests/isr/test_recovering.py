@@ -11,11 +11,11 @@ from kafkalite.isr.leader_role import IsrAccepted, ReplicationContext
 from kafkalite.isr.recovering import LogEnd, Recoveries
 from kafkalite.isr.state import IsrMember
 from kafkalite.log.validate import AppendOrigin
+from kafkalite.meta.ensemble import Ensemble
 from kafkalite.meta.events import CreateTopic
 from kafkalite.meta.image import NO_LEADER, PartitionImage
 from kafkalite.sim.hosts import Host
 from kafkalite.sim.level2 import CLUSTER_SETTINGS, DELAY_S
-from kafkalite.sim.memory_store import Ensemble
 from kafkalite.sim.network import Fabric
 from kafkalite.sim.runtime import run_deterministically
 from kafkalite.sim.traces import Trace

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 import trio
 
 from kafkalite.config import load_config
+from kafkalite.meta.ensemble import Ensemble
 from kafkalite.meta.events import CreateTopic, DeleteTopic
 from kafkalite.server.broker import Broker
-from kafkalite.sim.memory_store import Ensemble
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.create_topics import (
     CREATE_TOPICS,

@@ -4,8 +4,8 @@ import trio
 from trio.testing import MockClock
 
 from kafkalite.config import load_config
+from kafkalite.meta.ensemble import Ensemble
 from kafkalite.meta.runner import MetadataRunner
-from kafkalite.sim.memory_store import Ensemble
 
 
 def test_a_broker_that_starts_while_the_store_is_away_registers_when_it_is_back():

@@ -1,7 +1,8 @@
 """A store that brokers of one process share, with the mishaps of ZooKeeper at will.
 
-The simulator and the tests use it. It takes no threads and no randomness, so a run is the same
-each time; time is trio's, also where a mock clock turns it.
+The simulator and the tests use it, and `processes` for several brokers on one machine. It takes no
+threads and no randomness, so a run is the same each time; time is trio's, also where a mock clock
+turns it.
 """
 
 import math
@@ -68,9 +69,9 @@ class Ensemble:
     broker_epoch: int = 0
     _changed: trio.Event = field(default_factory=trio.Event)
 
-    def store(self) -> "MemoryStore":
+    def store(self) -> "EnsembleStore":
         """Return a store for one more broker."""
-        return MemoryStore(self)
+        return EnsembleStore(self)
 
     @property
     def controller_id(self) -> int:
@@ -127,7 +128,7 @@ def _id_of(broker: BrokerImage) -> int:
     return broker.broker_id
 
 
-class MemoryStore:
+class EnsembleStore:
     """One broker's access to the ensemble; as `MetadataStore`, and more for those who test."""
 
     shared: Final = True
@@ -183,12 +184,15 @@ class MemoryStore:
 
     async def load(self, known_version: int = -1) -> Stored | None:
         """Return all metadata."""
+        stored = await self.current(known_version)
+        self._version = self._ensemble.image.version
+        return stored
+
+    async def current(self, known_version: int = -1) -> Stored | None:
+        """Return the same, for somebody who follows the events by himself."""
         await self._ask()
         image = self._ensemble.image
-        self._version = image.version
-        if known_version == image.version:
-            return None
-        return Stored(image.version, snapshot(image))
+        return None if known_version == image.version else Stored(image.version, snapshot(image))
 
     async def register(self, broker: BrokerImage) -> int:
         """Register; wait for a dead session's registration to go."""
@@ -263,6 +267,11 @@ class MemoryStore:
         self._ensemble.end(self._session)
 
     # --- Inside ----------------------------------------------------------------------------------
+
+    def follow_from(self, version: int) -> None:
+        """Let `next_event` begin with the controller, and the commits after a version."""
+        self._version = version
+        self._told_controller = None
 
     def _take_event(self) -> StoreEvent | None:
         if self._is_cut_off:

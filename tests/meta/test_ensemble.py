@@ -9,6 +9,7 @@ import trio.testing
 
 from kafkalite.config import load_config
 from kafkalite.meta.changes import ImageReplaced, TopicCreated
+from kafkalite.meta.ensemble import Ensemble
 from kafkalite.meta.events import (
     AllocateProducerIds,
     AlterPartition,
@@ -28,7 +29,6 @@ from kafkalite.meta.store import (
     MetadataStoreError,
     OutcomeUnknown,
 )
-from kafkalite.sim.memory_store import Ensemble
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.allocate_producer_ids import (
