@@ -179,23 +179,14 @@ def serve(
                 from kafkalite.cli.secure import prepare
 
                 folder, more = prepare(config, secure_listen)
-                config = load_config(
-                    properties, environment=os.environ, overrides={**overrides, **more}
-                )
+                overrides |= more
+                config = load_config(properties, environment=os.environ, overrides=overrides)
             for warning in config.warnings:
                 logger.warning("%s", warning)
+            wishes = _Wishes(folder, faults, until_stdin_ends, kafka_log_lines, shown)
             if processes not in (None, "1"):
-                # Most starts do without this import.
-                from kafkalite.cli.processes import count_of, run_processes
-
-                if folder or faults or until_stdin_ends or kafka_log_lines or shown:
-                    raise click.UsageError(
-                        "--processes goes with neither --secure, --faults, --until-stdin-ends, "
-                        "--kafka-log-lines nor --read-only"
-                    )
-                if (count := count_of(processes)) > 1:
-                    return run_processes(config, count)
-            _run(config, _Wishes(folder, faults, until_stdin_ends, kafka_log_lines, shown))
+                return _run_processes(config, processes, wishes)
+            _run(config, wishes)
     except BaseExceptionGroup as group:
         _raise_plainly(group)
     except (KafkaliteConfigError, SettingError) as error:
@@ -229,6 +220,22 @@ def _run(config: BrokerConfig, wishes: _Wishes) -> None:
     clock, disk = AdjustableClock(), FaultyDisk(syncs=config.bool("kafkalite.metadata.flush"))
     broker = Broker(config, clock=clock, disk=disk)
     trio.run(_serve, broker, config, wishes, clock=TrioClock(clock))
+
+
+def _run_processes(config: BrokerConfig, processes: str, wishes: _Wishes) -> None:
+    # Most starts do without this import.
+    from kafkalite.cli.processes import count_of, run_processes
+
+    if any(wishes):
+        raise click.UsageError(
+            "--processes goes with neither --secure, --faults, --until-stdin-ends, "
+            "--kafka-log-lines nor --read-only"
+        )
+    count = count_of(processes)
+    if count > 1:
+        run_processes(config, count)
+    else:
+        _run(config, wishes)
 
 
 def _load_faults(broker: Broker, path: Path) -> int:

@@ -62,9 +62,6 @@ class _Lines:
             await self._stream.send_all(text.encode() + b"\n")
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise _Ended from None
-        except trio.Cancelled:
-            self.close()  # perhaps in the midst of a line
-            raise
 
     async def receive(self) -> dict[str, Any]:
         searched = 0
@@ -167,7 +164,7 @@ class FirstProcessStore(EnsembleStore):
         try:
             with self._serving:
                 await trio.serve_listeners(self._answer, [listener])
-        except Exception:
+        except OSError:
             logger.exception("the other processes cannot be served any more")
 
     async def _answer(self, stream: trio.SocketStream) -> None:
@@ -330,7 +327,8 @@ class FollowingStore:
             try:
                 if lines is None:
                     raise _Ended
-                await lines.send(json.dumps({"do": what, "number": number, **arguments}))
+                with trio.CancelScope(shield=True):  # a line is sent whole or not at all
+                    await lines.send(json.dumps({"do": what, "number": number, **arguments}))
                 while True:
                     answer = await lines.receive()
                     if answer["number"] == number:  # not that of somebody who was cancelled

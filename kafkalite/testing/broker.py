@@ -24,6 +24,7 @@ from kafkalite.meta.events import CreateTopic, DeleteTopic
 from kafkalite.server.broker import Broker as ServerBroker
 from kafkalite.testing.clock import BrokerClock
 from kafkalite.testing.faults import Faults
+from kafkalite.testing.followed import FollowedBroker
 from kafkalite.testing.groups import (
     describe_group,
     has_assigned,
@@ -43,7 +44,6 @@ from kafkalite.wire.records import Record, build_batch, iterate_records
 
 if TYPE_CHECKING:
     from kafkalite.security.acls import Rule
-    from kafkalite.testing.process_group import Followers
 
 Result = TypeVar("Result")
 
@@ -54,7 +54,7 @@ CONFIG: Final = "Broker(config=...)"
 STOPPED_MEANWHILE: Final = "the broker was stopped meanwhile"
 
 
-class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
+class Broker(SecuredBroker, ObservedBroker, SnapshotBroker, FollowedBroker):
     """A real broker for tests: `with Broker() as broker:`, then any client on `broker.bootstrap`.
 
     Each has a free port and a temporary data directory of its own, so any number of them run side
@@ -106,12 +106,7 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
         if http or schema_registry:
             self._settings.setdefault("kafkalite.http.listener", "127.0.0.1:0")
         self._settings |= self._secure(self._settings, tls=tls, users=users, acls=acls, host=host)
-        self._followers: Followers | None = None
-        if processes > 1:
-            # Other tests do without the import.
-            from kafkalite.testing import process_group
-
-            self._followers = process_group.Followers(processes - 1, host, self._settings)
+        self._follow(processes - 1, host, self._settings)
         self._data_dir = data_dir
         self._thread: threading.Thread | None = None
         self._started = threading.Event()
@@ -187,17 +182,6 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker):
             self.security.close()
         if self._failure is not None:
             raise RuntimeError("the broker ended by itself") from self._failure
-
-    @property
-    def bootstrap(self) -> str:
-        """`HOST:PORT`, for a client's `bootstrap.servers`; or those of all its processes."""
-        followers = () if self._followers is None else (self._followers.bootstrap,)
-        return ",".join((self.server.bootstrap, *followers))
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-        return int(self.server.bootstrap.rpartition(":")[2])
 
     @property
     def schema_registry_url(self) -> str:
