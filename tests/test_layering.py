@@ -85,9 +85,9 @@ THREADED = {
 
 BROAD_HANDLERS = {
     "cli/sim": 1, "coordinator/runtime": 1, "http/server": 2, "meta/processes": 1,
-    "network/connection": 3, "network/dispatch": 1, "network/large": 1, "network/poller": 3, "network/transport": 1,
-    "pipeline/archive": 1, "pipeline/audit": 1, "pipeline/broker_view": 2, "pipeline/replay": 1,
-    "pipeline/session": 1, "sim/campaign": 1,
+    "network/connection": 3, "network/dispatch": 1, "network/large": 1, "network/poller": 3,
+    "network/transport": 1, "pipeline/archive": 1, "pipeline/audit": 1,
+    "pipeline/broker_view": 2, "pipeline/replay": 1, "pipeline/session": 1, "sim/campaign": 1,
 }  # fmt: skip
 """Modules with `except Exception`, and how often: a task that serves many outlives one of them."""
 
