@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from kafkalite.cli.main import run
 from kafkalite.testing import Broker
 from kafkalite.testing.history import History
 from tests.share.probe import Probe, acquired
@@ -204,6 +205,22 @@ def test_locks_of_share_groups_end():
         assert acquired(other.fetch(topic_id, max_wait_ms=30_000)) == [(0, 4, 2)]
         one.client.close()
         other.client.close()
+
+
+def test_what_quotas_count_is_over(broker):
+    """quota.window.size.seconds, quota.window.num"""
+    quota = ["client:greedy", "producer_byte_rate=1000"]
+    assert run(["quotas", "set", "-b", broker.bootstrap, *quota]) == 0
+
+    def throttled_ms(value):
+        client = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "greedy"})
+        client.produce("orders", value)
+        assert client.flush(20) == 0
+        return broker.requests("Produce", client_id="greedy")[-1].response.throttle_time_ms
+
+    assert throttled_ms(b"x" * 20_000) > 1_000
+    broker.clock.advance(60)
+    assert throttled_ms(b"x") == 0
 
 
 @pytest.mark.parametrize("seed", [1, 2])
