@@ -5,6 +5,7 @@ from threading import Thread
 
 import pytest
 import trio
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.apache_kafka import ApacheBroker
 from compat_tests.conftest import skip_or_fail
@@ -14,6 +15,7 @@ from kafkalite.client.groups import commit_offsets
 from kafkalite.console.serving import serve_console
 from kafkalite.http.port import HttpAddress
 from kafkalite.types import TopicPartition
+from tests.console.console_kit import Console, browser
 from tests.observe.observe_kit import Http
 
 pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
@@ -78,6 +80,8 @@ def test_everything_that_any_kafka_answers(apache):
         configs = {each["name"] for each in api.get("/configs/topic/orders")["configs"]}
         assert "cleanup.policy" in configs
         assert api.get("/transactions")["transactions"] == []
+        assert api.get("/acls") == {"authorizer": False, "count": 0, "acls": []}
+        assert api.get("/users")["users"] == []
         api.write("POST", "/topics/orders/empty")
         api.write("DELETE", "/groups/readers")
         api.write("DELETE", "/topics/orders")
@@ -89,3 +93,39 @@ def test_looking_changes_nothing(apache):
         assert api.get("/cluster")["can_write"] is False
         assert api.ask("POST", "/topics", {"name": "x"})[0] == 403
         assert api.ask("DELETE", "/groups/x", {})[0] == 403
+
+
+PAGES = {
+    "overview": "controller",
+    "topics": "Partitions",
+    "groups": "Coordinator",
+    "transactions": "Nothing here.",
+    "security": "There is no authorizer",
+}
+"""Pages that any Kafka has, and what is on them with any number of topics."""
+
+
+@pytest.mark.parametrize("count", [0, 1, 1_000])
+def test_every_page_in_a_browser_with_so_many_topics(apache, count):
+    """Each number of topics is on top of the one before: 0, then 1, then 1,000."""
+    with served(apache.bootstrap, can_write=True) as api, browser() as driver:
+        names = [f"paged-{number:04}" for number in range(count)]
+        there = {topic["name"] for topic in api.get("/topics")["topics"]}
+        made = [NewTopic(name, num_partitions=1) for name in names if name not in there]
+        if made:
+            admin = AdminClient({"bootstrap.servers": apache.bootstrap})
+            for future in admin.create_topics(made).values():
+                future.result(60)
+        console = Console(driver, api.url.removesuffix("/api/v1"))
+        for page, text in PAGES.items():
+            console.open(page)
+            console.wait_text(text)
+        if names:
+            console.open("topics")
+            console.fill("Search", names[-1])
+            console.wait(lambda: names[-1] in console.text)
+            for part in ("", "/partitions", "/config", "/groups", "/produce"):
+                console.open(f"topics/{names[-1]}{part}")
+                console.wait_text(names[-1])
+        assert "Live" not in console.text
+        assert console.errors() == []
