@@ -38,7 +38,7 @@ class SchemaRegistryClient:
     """Asks one registry; what has an id never changes, and is asked for once.
 
     Args:
-        url: `http://[USER:PASSWORD@]HOST[:PORT][/PATH]`.
+        url: `http://[USER:PASSWORD@]HOST[:PORT][/PATH]`; a password without a user is a token.
         timeout_s: for each question.
     """
 
@@ -48,7 +48,9 @@ class SchemaRegistryClient:
             raise ValueError(f"{url!r} is no URL of a schema registry, such as http://HOST:8081")
         self._authorization = None
         host = parts.netloc.rpartition("@")[2]
-        if parts.username is not None:
+        if parts.username == "":
+            self._authorization = f"Bearer {unquote(parts.password or '')}"
+        elif parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._authorization = f"Basic {base64.b64encode(login.encode()).decode()}"
         self.url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
