@@ -160,7 +160,7 @@ class FakeController:
         return self.outcome
 
 
-CONTEXT = SimpleNamespace(principal="User:ANONYMOUS", peer_address=("127.0.0.1", 1))
+CONTEXT = SimpleNamespace(principal="User:ANONYMOUS", is_token=False, peer_address=("127.0.0.1", 1))
 
 
 def forward(outcome, request=None):
