@@ -94,7 +94,7 @@ async def broker(handlers, *, forward=None, **services):
         quotas=None,
         config=SimpleNamespace(int=SETTINGS.__getitem__, str=SETTINGS.__getitem__),
         clock=TrioClock(),
-        coordinators=SimpleNamespace(on_disconnect=lambda connection_id: None),
+        coordinators=SimpleNamespace(on_disconnect=lambda connection_id, by_client: None),
         **services,
     )
     server = ConnectionServer(services, Dispatcher(handlers, forward=forward))
