@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from kafkalite.meta.features import finalized_level
-from kafkalite.meta.names import can_collide, collision_key, refusal_of_name
+from kafkalite.meta.names import alike, can_collide, collision_key, refusal_of_name
 from kafkalite.security.acls import Entry, Pattern
 from kafkalite.wire.errors import ErrorCode
 
@@ -199,9 +199,10 @@ class ImageBuilder:
 
     def set_topic(self, topic: TopicImage) -> None:
         """Add or replace a topic."""
+        is_new = topic.name not in self._image.topics
         self._replace("topics", topic.name, topic)
         self._replace("topic_names", topic.topic_id, topic.name)
-        if can_collide(topic.name):
+        if is_new and can_collide(topic.name):
             self._replace("colliding", collision_key(topic.name), topic.name)
 
     def remove_topic(self, name: str) -> None:
@@ -211,7 +212,8 @@ class ImageBuilder:
         self._replace("topic_names", topic_id, None)
         # Two that were found on disk may collide; the entry is that of the later one.
         if self._image.colliding.get(collision_key(name)) == name:
-            self._replace("colliding", collision_key(name), None)
+            others = [other for other in alike(name) if other in self._image.topics]
+            self._replace("colliding", collision_key(name), others[0] if others else None)
         self.retire((topic_id,))
 
     def set_partitions(self, name: str, partitions: tuple[PartitionImage, ...]) -> None:

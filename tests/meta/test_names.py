@@ -1,6 +1,6 @@
 import pytest
 
-from kafkalite.meta.names import collision_key, refusal_of_name
+from kafkalite.meta.names import alike, collision_key, refusal_of_name
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "__consumer_offsets"])
@@ -31,3 +31,9 @@ def test_names_that_differ_by_dot_and_underscore_collide():
     """Rule 22."""
     assert collision_key("a.b_c") == collision_key("a_b.c")
     assert collision_key("a.b") != collision_key("ab")
+
+
+def test_names_that_are_alike_are_found():
+    assert {*alike("a.b_c")} == {"a_b_c", "a.b.c", "a_b.c"}
+    assert [*alike("plain")] == []
+    assert "_" + "." * 19 in {*alike("." * 20)}
