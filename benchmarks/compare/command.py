@@ -1,5 +1,6 @@
 """`python -m benchmarks compare`: rows, profiles, and where the results go."""
 
+import importlib.util
 import json
 import time
 from collections.abc import Callable
@@ -70,6 +71,8 @@ def main(
     """Measure kafkalite and Apache Kafka side by side, and write docs/performance.md."""
     from benchmarks.compare import report
 
+    if importlib.util.find_spec("matplotlib") is None:  # found missing after an hour otherwise
+        raise click.ClickException("plots need matplotlib: pip install '.[benchmarks]'")
     factor = factor or (QUICK_FACTOR if quick else FULL_FACTOR)
     runs = runs or (QUICK_RUNS if quick else FULL_RUNS)
     warm_up = QUICK_WARM_UP if quick else FULL_WARM_UP
