@@ -16,7 +16,7 @@ FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 600
 
 LAYERS = [
-    {"types", "clock", "log_config"},
+    {"types", "clock", "deferred", "log_config"},
     {"settings"},
     {"config"},
     {"wire"},

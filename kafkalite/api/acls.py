@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.metadata_requests import Result
+from kafkalite.deferred import Deferred
 from kafkalite.meta.events import CreateAcl, DeleteAcl
 from kafkalite.security.acls import (
     Entry,
@@ -90,10 +91,12 @@ def refuse_describe(
     return DescribeAclsResponse(error_code=error.code, error_message=error.message or None)
 
 
-def handle_create(request: CreateAclsRequest, context: RequestContext) -> Pending:
+def handle_create(
+    request: CreateAclsRequest, context: RequestContext
+) -> Deferred[CreateAclsResponse]:
     """Make rules with one commit; one that is refused does not touch the others."""
     _check_enabled(context)
-    return Pending(partial(_create, request, context))
+    return Deferred(partial(_create, request, context))
 
 
 def refuse_create(
@@ -104,10 +107,12 @@ def refuse_create(
     return CreateAclsResponse(results=[_created(error) for _ in request.creations])
 
 
-def handle_delete(request: DeleteAclsRequest, context: RequestContext) -> Pending:
+def handle_delete(
+    request: DeleteAclsRequest, context: RequestContext
+) -> Deferred[DeleteAclsResponse]:
     """Take rules away with one commit."""
     _check_enabled(context)
-    return Pending(partial(_delete, request, context))
+    return Deferred(partial(_delete, request, context))
 
 
 def refuse_delete(

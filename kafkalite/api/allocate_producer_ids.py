@@ -8,7 +8,8 @@ from functools import partial
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.meta.changes import ProducerIdsAllocated
 from kafkalite.meta.events import AllocateProducerIds
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -22,9 +23,11 @@ TIMEOUT_S = 30.0
 """As the request of a broker may take (request.timeout.ms)."""
 
 
-def handle(request: AllocateProducerIdsRequest, context: RequestContext) -> Pending:
+def handle(
+    request: AllocateProducerIdsRequest, context: RequestContext
+) -> Deferred[AllocateProducerIdsResponse]:
     """Allocate a block."""
-    return Pending(partial(_allocate, request, context))
+    return Deferred(partial(_allocate, request, context))
 
 
 def refuse(

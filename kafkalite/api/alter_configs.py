@@ -12,7 +12,8 @@ from typing import TypeVar
 from kafkalite.api import broker_loggers
 from kafkalite.api.context import RequestContext
 from kafkalite.api.describe_configs import BROKER_LOGGER_RESOURCE
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.meta.alter_configs import check_broker_name
 from kafkalite.meta.changes import Change
 from kafkalite.meta.events import AlterConfigs, Event, IncrementalAlterConfigs
@@ -26,16 +27,18 @@ _Answer = TypeVar(
 )
 
 
-def handle_full(request: full.AlterConfigsRequest, context: RequestContext) -> Pending:
+def handle_full(
+    request: full.AlterConfigsRequest, context: RequestContext
+) -> Deferred[full.AlterConfigsResponse]:
     """Replace the settings of each resource; a refused one does not touch the others."""
-    return Pending(partial(_alter_fully, request, context))
+    return Deferred(partial(_alter_fully, request, context))
 
 
 def handle_incremental(
     request: incremental.IncrementalAlterConfigsRequest, context: RequestContext
-) -> Pending:
+) -> Deferred[incremental.IncrementalAlterConfigsResponse]:
     """Change settings of each resource; a refused one does not touch the others."""
-    return Pending(partial(_alter_incrementally, request, context))
+    return Deferred(partial(_alter_incrementally, request, context))
 
 
 def refuse_full(

@@ -10,8 +10,9 @@ from functools import partial
 from uuid import UUID
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.metadata_requests import Result, submit_within
+from kafkalite.deferred import Deferred
 from kafkalite.meta.changes import PartitionChanged
 from kafkalite.meta.events import AlterPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -30,9 +31,11 @@ TIMEOUT_MS = 30_000
 OF_THE_WHOLE = (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.NOT_CONTROLLER)
 
 
-def handle(request: AlterPartitionRequest, context: RequestContext) -> Pending:
+def handle(
+    request: AlterPartitionRequest, context: RequestContext
+) -> Deferred[AlterPartitionResponse]:
     """Decide about all partitions with one commit; a refused one does not touch the others."""
-    return Pending(partial(_alter, request, context))
+    return Deferred(partial(_alter, request, context))
 
 
 def refuse(

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from functools import partial
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.metadata_requests import Result, submit_within
+from kafkalite.deferred import Deferred
 from kafkalite.meta.events import Reassign
 from kafkalite.meta.image import Image
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -29,9 +30,11 @@ from kafkalite.wire.messages.list_partition_reassignments import (
 )
 
 
-def handle_alter(request: AlterPartitionReassignmentsRequest, context: RequestContext) -> Pending:
+def handle_alter(
+    request: AlterPartitionReassignmentsRequest, context: RequestContext
+) -> Deferred[AlterPartitionReassignmentsResponse]:
     """Begin or cancel with one commit; a refused partition does not touch the others."""
-    return Pending(partial(_alter, request, context))
+    return Deferred(partial(_alter, request, context))
 
 
 def refuse_alter(

@@ -8,8 +8,9 @@ from collections import Counter
 from functools import partial
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.metadata_requests import Result
+from kafkalite.deferred import Deferred
 from kafkalite.meta.entities import USER_ENTITY, user_of, user_resource
 from kafkalite.meta.events import AlterScramCredential
 from kafkalite.meta.image import Image
@@ -61,9 +62,11 @@ def refuse_describe(
     )
 
 
-def handle_alter(request: AlterUserScramCredentialsRequest, context: RequestContext) -> Pending:
+def handle_alter(
+    request: AlterUserScramCredentialsRequest, context: RequestContext
+) -> Deferred[AlterUserScramCredentialsResponse]:
     """Change users with one commit; one who is refused does not touch the others."""
-    return Pending(partial(_alter, request, context))
+    return Deferred(partial(_alter, request, context))
 
 
 def refuse_alter(

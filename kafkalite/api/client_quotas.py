@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.metadata_requests import Result
+from kafkalite.deferred import Deferred
 from kafkalite.meta.events import AlterClientQuota
 from kafkalite.quota.limits import CLIENT_ID, IP, USER, Entity, quotas_of
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -65,9 +66,11 @@ def refuse_describe(
     )
 
 
-def handle_alter(request: AlterClientQuotasRequest, context: RequestContext) -> Pending:
+def handle_alter(
+    request: AlterClientQuotasRequest, context: RequestContext
+) -> Deferred[AlterClientQuotasResponse]:
     """Change quotas with one commit; an entry that is refused does not touch the others."""
-    return Pending(partial(_alter, request, context))
+    return Deferred(partial(_alter, request, context))
 
 
 def refuse_alter(

@@ -17,7 +17,6 @@ from kafkalite.api.coordinator_requests import (
     client_code,
     gather,
     handle_group_request,
-    to_pending,
 )
 from kafkalite.api.handler import Handler
 from kafkalite.group.consumer.events import ConsumerHeartbeat, DescribeConsumerGroup
@@ -68,7 +67,7 @@ def heartbeat(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -
         new_member_id="" if request.member_id else str(uuid4()),
         principal=context.principal,
     )
-    return to_pending(handle_group_request(request.group_id, event, context))
+    return handle_group_request(request.group_id, event, context)
 
 
 def _check_sizes(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> None:

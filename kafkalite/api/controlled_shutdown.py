@@ -9,7 +9,8 @@ from functools import partial
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.meta.brokers import still_led
 from kafkalite.meta.events import ControlledShutdown
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -24,9 +25,11 @@ TIMEOUT_S = 30.0
 """As the request of a broker may take (request.timeout.ms)."""
 
 
-def handle(request: ControlledShutdownRequest, context: RequestContext) -> Pending:
+def handle(
+    request: ControlledShutdownRequest, context: RequestContext
+) -> Deferred[ControlledShutdownResponse]:
     """Give the broker's leaderships away."""
-    return Pending(partial(_shut_down, request, context))
+    return Deferred(partial(_shut_down, request, context))
 
 
 def refuse(

@@ -5,8 +5,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Pending
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Deferred
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.primitives import STRING_SIZE_MAX
@@ -55,7 +54,7 @@ def check_size(
 
 
 def handle_group_request(group_id: str, event: object, context: RequestContext) -> Any:
-    """Return a group coordinator's answer, or `Parked`.
+    """Return a group coordinator's answer, or `Deferred`.
 
     Raises:
         KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, or the shard's refusal.
@@ -63,28 +62,9 @@ def handle_group_request(group_id: str, event: object, context: RequestContext) 
     return context.services.coordinators.handle(CONSUMER_OFFSETS_TOPIC, group_id, event)
 
 
-class Later:
-    """An answer that is not there yet, to be changed by `convert`."""
-
-    __slots__ = ("_convert", "_parked")
-
-    def __init__(self, parked: "Parked | Later", convert: Callable[[Any], Any]) -> None:
-        self._parked = parked
-        self._convert = convert
-
-    async def wait(self) -> Any:
-        """Return it."""
-        return self._convert(await self._parked.wait())
-
-
 def map_answer(answer: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return what `convert` makes of an answer, or `Later` if it is not there yet."""
-    return Later(answer, convert) if isinstance(answer, Parked | Later) else convert(answer)
-
-
-def to_pending(answer: Any) -> Any:
-    """Return an answer as a handler does."""
-    return Pending(answer.wait) if isinstance(answer, Parked | Later) else answer
+    """Return what `convert` makes of an answer, or `Deferred` if it is not there yet."""
+    return answer.map(convert) if isinstance(answer, Deferred) else convert(answer)
 
 
 def gather(
@@ -97,7 +77,7 @@ def gather(
 
     Args:
         keys: what is asked for.
-        ask: returns an answer, `Parked` or `Later`, or raises KafkaError.
+        ask: returns an answer, `Deferred`, or raises KafkaError.
         failed: returns the answer for a key whose question was refused.
         convert: makes the response of the answers, which are in the order of the keys.
     """
@@ -107,8 +87,8 @@ def gather(
             answers.append((key, ask(key)))
         except KafkaError as error:
             answers.append((key, failed(key, error)))
-    if any(isinstance(answer, Parked | Later) for _, answer in answers):
-        return Pending(partial(_collect, answers, failed, convert))
+    if any(isinstance(answer, Deferred) for _, answer in answers):
+        return Deferred(partial(_collect, answers, failed, convert))
     return convert([answer for _, answer in answers])
 
 
@@ -125,7 +105,7 @@ async def _collect(
     collected = []
     for key, answer in answers:
         try:
-            is_there = not isinstance(answer, Parked | Later)
+            is_there = not isinstance(answer, Deferred)
             collected.append(answer if is_there else await answer.wait())
         except KafkaError as error:
             collected.append(failed(key, error))

@@ -7,8 +7,9 @@ from collections import Counter
 from functools import partial
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.quotas import submit_counted
+from kafkalite.deferred import Deferred
 from kafkalite.meta.events import CreatePartitions
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.create_partitions import (
@@ -22,9 +23,11 @@ from kafkalite.wire.messages.create_partitions import (
 FIRST_STRICT_VERSION = 3
 
 
-def handle(request: CreatePartitionsRequest, context: RequestContext) -> Pending:
+def handle(
+    request: CreatePartitionsRequest, context: RequestContext
+) -> Deferred[CreatePartitionsResponse]:
     """Add the partitions with one commit; a refused topic does not touch the others."""
-    return Pending(partial(_create, request, context))
+    return Deferred(partial(_create, request, context))
 
 
 def refuse(

@@ -13,10 +13,11 @@ from functools import partial
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.metadata_requests import Result
 from kafkalite.api.quotas import submit_counted
 from kafkalite.config.report import describe_topic
+from kafkalite.deferred import Deferred
 from kafkalite.meta.changes import TopicCreated
 from kafkalite.meta.controller import check_partition_count
 from kafkalite.meta.events import CreateTopic
@@ -41,9 +42,9 @@ Described = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 """What a topic with certain settings of its own is answered with; most topics have the same."""
 
 
-def handle(request: CreateTopicsRequest, context: RequestContext) -> Pending:
+def handle(request: CreateTopicsRequest, context: RequestContext) -> Deferred[CreateTopicsResponse]:
     """Create the topics one by one; a refused one does not touch the others (rule 250)."""
-    return Pending(partial(_create, request, context))
+    return Deferred(partial(_create, request, context))
 
 
 def refuse(

@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.api.context import ANONYMOUS, RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.meta.delegation_tokens import Token, find_token, tokens_in
 from kafkalite.meta.events import ChangeDelegationToken, CreateDelegationToken
 from kafkalite.security.acls import Operation, ResourceType
@@ -72,7 +73,9 @@ def check(request: Any, context: RequestContext) -> None:
 # --- Create --------------------------------------------------------------------------------------
 
 
-def handle_create(request: CreateDelegationTokenRequest, context: RequestContext) -> Pending:
+def handle_create(
+    request: CreateDelegationTokenRequest, context: RequestContext
+) -> Deferred[CreateDelegationTokenResponse]:
     """Make a token for who asks, or for another (rule 572)."""
     owner = _owner(request, context)
     authorizer = context.services.authorizer
@@ -85,7 +88,7 @@ def handle_create(request: CreateDelegationTokenRequest, context: RequestContext
     if any(renewer.principal_type != USER for renewer in request.renewers):
         raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE, "only users may renew tokens")
     _tokens(context)
-    return Pending(partial(_create, request, owner, context))
+    return Deferred(partial(_create, request, owner, context))
 
 
 def refuse_create(
@@ -149,12 +152,14 @@ def _of_whom(owner: str, context: RequestContext) -> CreateDelegationTokenRespon
 # --- Renew and expire ----------------------------------------------------------------------------
 
 
-def handle_renew(request: RenewDelegationTokenRequest, context: RequestContext) -> Pending:
+def handle_renew(
+    request: RenewDelegationTokenRequest, context: RequestContext
+) -> Deferred[RenewDelegationTokenResponse]:
     """Let a token last longer, from now on, and not beyond its maximum."""
     period_ms = context.services.config.int("delegation.token.expiry.time.ms")
     if request.renew_period_ms > 0:
         period_ms = min(period_ms, request.renew_period_ms)
-    return Pending(partial(_renew, request, period_ms, context))
+    return Deferred(partial(_renew, request, period_ms, context))
 
 
 def refuse_renew(
@@ -167,9 +172,11 @@ def refuse_renew(
     )
 
 
-def handle_expire(request: ExpireDelegationTokenRequest, context: RequestContext) -> Pending:
+def handle_expire(
+    request: ExpireDelegationTokenRequest, context: RequestContext
+) -> Deferred[ExpireDelegationTokenResponse]:
     """Let a token end sooner; at once with a period below 0."""
-    return Pending(partial(_expire, request, context))
+    return Deferred(partial(_expire, request, context))
 
 
 def refuse_expire(

@@ -8,7 +8,8 @@ from functools import partial
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.isr.partition import Partition
 from kafkalite.types import INTERNAL_TOPICS
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -30,7 +31,7 @@ Waiting = list[tuple[Partition, int, DeleteRecordsPartitionResult]]
 
 def handle(
     request: DeleteRecordsRequest, context: RequestContext
-) -> DeleteRecordsResponse | Pending:
+) -> DeleteRecordsResponse | Deferred[DeleteRecordsResponse]:
     """Delete for each partition by itself; answer when all living replicas have done so."""
     waiting: Waiting = []
     response = DeleteRecordsResponse(
@@ -45,7 +46,7 @@ def handle(
     if not waiting:
         return response
     deadline_s = trio.current_time() + request.timeout_ms / 1000
-    return Pending(partial(_wait, response, waiting, deadline_s, context))
+    return Deferred(partial(_wait, response, waiting, deadline_s, context))
 
 
 async def _wait(

@@ -11,8 +11,9 @@ from functools import partial
 from uuid import UUID
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.quotas import submit_counted
+from kafkalite.deferred import Deferred
 from kafkalite.meta.events import DeleteTopic
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -29,9 +30,9 @@ FIRST_VERSION_THAT_KNOWS_DISABLED = 3
 FIRST_STRICT_VERSION = 5
 
 
-def handle(request: DeleteTopicsRequest, context: RequestContext) -> Pending:
+def handle(request: DeleteTopicsRequest, context: RequestContext) -> Deferred[DeleteTopicsResponse]:
     """Delete the topics with one commit; a refused one does not touch the others."""
-    return Pending(partial(_delete, request, context))
+    return Deferred(partial(_delete, request, context))
 
 
 def refuse(

@@ -10,7 +10,7 @@ from typing import Any
 from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinator_requests import client_code, gather
 from kafkalite.api.handler import Handler
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.txn.events import DescribeTransaction, ListTransactions
 from kafkalite.txn.states import TransactionState
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -84,7 +84,7 @@ def list_all(request: ListTransactionsRequest, context: RequestContext) -> Any:
             transaction_states=[state for states in lists for state in states],
         )
 
-    if not any(isinstance(answer, Parked) for answer in answers):
+    if not any(isinstance(answer, Promise) for answer in answers):
         return convert(answers)
     return gather(range(len(answers)), answers.__getitem__, _reraise, convert)
 

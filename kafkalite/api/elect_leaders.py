@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from functools import partial
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.metadata_requests import Result, submit_within
+from kafkalite.deferred import Deferred
 from kafkalite.meta.events import ElectLeader
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.elect_leaders import (
@@ -24,13 +25,13 @@ UNCLEAN = 1
 FIRST_VERSION_WITH_ERROR = 1
 
 
-def handle(request: ElectLeadersRequest, context: RequestContext) -> Pending:
+def handle(request: ElectLeadersRequest, context: RequestContext) -> Deferred[ElectLeadersResponse]:
     """Elect with one commit; a refused partition does not touch the others."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"There is no election of type {request.election_type}"
         )
-    return Pending(partial(_elect, request, context))
+    return Deferred(partial(_elect, request, context))
 
 
 def refuse(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kafkalite.api import HANDLERS as SERVED
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
 from kafkalite.wire.header import RequestHeader, decode_request_header, encode_response_header
 from kafkalite.wire.messages.envelope import ENVELOPE, EnvelopeRequest, EnvelopeResponse
@@ -73,7 +74,7 @@ def refuse(
 
 def _handle(
     find: Callable[[int], Handler | None], request: EnvelopeRequest, context: RequestContext
-) -> EnvelopeResponse | Pending:
+) -> EnvelopeResponse | Deferred[EnvelopeResponse]:
     """Have the handler of the request that is inside answer it.
 
     Raises:
@@ -85,7 +86,7 @@ def _handle(
         registry = context.services.registry
         if registry is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "this broker has no schema registry")
-        return Pending(partial(_ask_registry, registry, memoryview(request.request_data)))
+        return Deferred(partial(_ask_registry, registry, memoryview(request.request_data)))
     if not context.services.metadata.is_controller:
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
     frame = memoryview(request.request_data)
@@ -123,8 +124,8 @@ def _handle(
             result = authorization.handle(handler, message, inner)
     except KafkaError as error:
         result = _refused(handler, message, error, inner)
-    if isinstance(result, Pending):
-        return Pending(partial(_wait, handler, header, message, result, inner))
+    if isinstance(result, Deferred):
+        return Deferred(partial(_wait, handler, header, message, result, inner))
     return _answer(handler, header, result)
 
 
@@ -136,7 +137,7 @@ async def _wait(
     handler: Handler,
     header: RequestHeader,
     message: Any,
-    pending: Pending,
+    pending: Deferred[Any],
     inner: RequestContext,
 ) -> EnvelopeResponse:
     try:

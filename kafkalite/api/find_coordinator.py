@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.coordinator.shard import partition_for
+from kafkalite.deferred import Deferred
 from kafkalite.log.checkpoint import parse_uuid
 from kafkalite.types import (
     CONSUMER_OFFSETS_TOPIC,
@@ -51,7 +52,7 @@ TOPICS = {
 
 def handle(
     request: FindCoordinatorRequest, context: RequestContext
-) -> FindCoordinatorResponse | Pending:
+) -> FindCoordinatorResponse | Deferred[FindCoordinatorResponse]:
     """Answer from the image; an internal topic that is not there yet is made first.
 
     Kafka answers COORDINATOR_NOT_AVAILABLE while it makes the topic (rule 124). Clients come back
@@ -73,7 +74,7 @@ def handle(
             ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker does not coordinate transactions"
         )
     if topic not in context.services.metadata.image.topics:
-        return Pending(partial(_create_and_answer, request, topic, context))
+        return Deferred(partial(_create_and_answer, request, topic, context))
     return _answer(request, topic, context)
 
 

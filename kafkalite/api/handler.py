@@ -1,10 +1,12 @@
 """Handlers: each is a synchronous function of a request, plus an optional wait."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
+
+from kafkalite.deferred import Deferred
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
@@ -27,30 +29,11 @@ class ClosedOnPurpose(CloseConnection):
     """The connection is closed by a fault rule: nothing to warn the operator about."""
 
 
-class Pending:
-    """A response that is not there yet.
-
-    Args:
-        wait: called once, by the connection, after everything before it on that connection was
-            answered; it returns the response message, or raises KafkaError. It has a deadline of
-            its own and leaves nothing behind when it is cancelled (the client went away).
-    """
-
-    __slots__ = ("_wait",)
-
-    def __init__(self, wait: Callable[[], Awaitable[Any]]) -> None:
-        self._wait = wait
-
-    async def wait(self) -> Any:
-        """Return the response when there is one."""
-        return await self._wait()
-
-
 def _nobody() -> None:
     """Nobody is told."""
 
 
-class DelayedOperation(Pending):
+class DelayedOperation(Deferred[Any]):
     """A response that waits for the log, and can be asked for without waiting in a task.
 
     After Kafka's class of this name. It watches from the beginning what it waits for, until it is
@@ -154,7 +137,7 @@ class Handler:
     """One API that this broker answers.
 
     `handle(request, context)` runs to completion without awaiting, in the order in which requests
-    arrived, and returns a response message, a `Pending`, or `NO_RESPONSE`. A `KafkaError` it
+    arrived, and returns a response message, a `Deferred`, or `NO_RESPONSE`. A `KafkaError` it
     raises is answered by `refuse(request, error, context)`, which puts the code where this API has
     a field for it.
 

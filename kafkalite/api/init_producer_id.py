@@ -11,13 +11,14 @@ from functools import partial
 from typing import Any
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.transactions import (
     FIRST_INIT_WITH_PRODUCER_FENCED,
     init_producer,
     known_code,
     new_producer_id,
 )
+from kafkalite.deferred import Deferred
 from kafkalite.txn.transactions import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.init_producer_id import (
@@ -38,7 +39,7 @@ def handle(request: InitProducerIdRequest, context: RequestContext) -> Any:
     metadata = context.services.metadata
     producer_id = metadata.producer_id_nowait()
     if producer_id is None:
-        return Pending(partial(_allocate, context))
+        return Deferred(partial(_allocate, context))
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 

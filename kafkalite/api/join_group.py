@@ -20,7 +20,6 @@ from kafkalite.api.coordinator_requests import (
     client_code,
     handle_group_request,
     map_answer,
-    to_pending,
 )
 from kafkalite.api.handler import Handler
 from kafkalite.group.classic.join import JoinGroup
@@ -61,7 +60,7 @@ def join(request: JoinGroupRequest, context: RequestContext) -> Any:
     )
     version = context.api_version
     answer = handle_group_request(request.group_id, event, context)
-    return to_pending(map_answer(answer, lambda response: _fit(response, version)))
+    return map_answer(answer, lambda response: _fit(response, version))
 
 
 def refuse_join(
@@ -80,7 +79,7 @@ def sync(request: SyncGroupRequest, context: RequestContext) -> Any:
         raise KafkaError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are missing (rule 139)"
         )
-    return to_pending(handle_group_request(request.group_id, request, context))
+    return handle_group_request(request.group_id, request, context)
 
 
 def refuse_sync(
@@ -101,7 +100,7 @@ def refuse_sync(
 def heartbeat(request: HeartbeatRequest, context: RequestContext) -> Any:
     """Keep a member's session."""
     check_group_id(request.group_id)
-    return to_pending(handle_group_request(request.group_id, request, context))
+    return handle_group_request(request.group_id, request, context)
 
 
 def refuse_heartbeat(
@@ -117,7 +116,7 @@ def leave(request: LeaveGroupRequest, context: RequestContext) -> Any:
     """Remove members."""
     check_group_id(request.group_id)
     event = LeaveGroup(request, context.api_version)
-    return to_pending(handle_group_request(request.group_id, event, context))
+    return handle_group_request(request.group_id, event, context)
 
 
 def refuse_leave(

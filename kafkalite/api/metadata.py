@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from kafkalite.api.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.listener_endpoints import Endpoints, endpoints_for, leader_for, offline_replicas
 from kafkalite.api.parts import by_topic, joined
+from kafkalite.deferred import Deferred
 from kafkalite.meta.controller import PARTITIONS_AT_ONCE_MAX
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -36,7 +37,9 @@ FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 Refused = Mapping[str, ErrorCode]
 
 
-def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Pending:
+def handle(
+    request: MetadataRequest, context: RequestContext
+) -> MetadataResponse | Deferred[MetadataResponse]:
     """Answer from the image; topics to be created first make it wait until they have leaders."""
     image = context.services.metadata.image
     if request.topics is None or (not request.topics and context.api_version == 0):
@@ -53,7 +56,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
     if may_create and context.is_consumer:
         missing = _without_deleted(missing, context)
     if may_create and missing:
-        return Pending(partial(_create_missing, request, wanted, context, missing))
+        return Deferred(partial(_create_missing, request, wanted, context, missing))
     return _response(request, context, _named(wanted, image, {}))
 
 

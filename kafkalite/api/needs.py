@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.visibility import may, strip
+from kafkalite.deferred import Deferred
 from kafkalite.security.acls import CLUSTER_NAME, Operation, ResourceType
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.api import ApiKey
@@ -115,13 +116,13 @@ def denied(kind: ResourceType) -> KafkaError:
 
 def then(result: Any, change: Callable[[Any], Any]) -> Any:
     """Return a response after a change, now or when it is there."""
-    if not isinstance(result, Pending):
+    if not isinstance(result, Deferred):
         return change(result)
 
     async def wait() -> Any:
         return change(await result.wait())
 
-    return Pending(wait)
+    return Deferred(wait)
 
 
 def handle_each(each: Each, handler: Handler, request: Any, context: "RequestContext") -> Any:
@@ -165,7 +166,7 @@ def admitted(handler: Handler, request: Any, context: "RequestContext") -> Any:
         result = handler.handle(request, context)
     except KafkaError as error:
         return handler.refuse(request, error, context)
-    if not isinstance(result, Pending):
+    if not isinstance(result, Deferred):
         return result
 
     async def wait() -> Any:
@@ -176,7 +177,7 @@ def admitted(handler: Handler, request: Any, context: "RequestContext") -> Any:
                 raise
             return handler.refuse(request, error, context)
 
-    return Pending(wait)
+    return Deferred(wait)
 
 
 # --- What is in a request ------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from kafkalite.api.coordinator_requests import (
     gather,
     handle_group_request,
     map_answer,
-    to_pending,
 )
 from kafkalite.api.handler import Handler
 from kafkalite.api.parts import by_partition, joined
@@ -72,7 +71,7 @@ def commit(request: OffsetCommitRequest, context: RequestContext) -> Any:
     known, refused = _split_commit(request.topics, context)
     if not refused:
         event = CommitOffsets(request, context.api_version)
-        return to_pending(handle_group_request(request.group_id, event, context))
+        return handle_group_request(request.group_id, event, context)
     if not known:
         return OffsetCommitResponse(topics=refused)
     part = OffsetCommitRequest(
@@ -86,7 +85,7 @@ def commit(request: OffsetCommitRequest, context: RequestContext) -> Any:
     answer = handle_group_request(
         request.group_id, CommitOffsets(part, context.api_version), context
     )
-    return to_pending(map_answer(answer, lambda response: _add_refused(response, refused)))
+    return map_answer(answer, lambda response: _add_refused(response, refused))
 
 
 def refuse_commit(
@@ -321,7 +320,7 @@ def delete(request: OffsetDeleteRequest, context: RequestContext) -> Any:
             )
     event = OffsetDeleteRequest(group_id=request.group_id, topics=known)
     answer = handle_group_request(request.group_id, event, context)
-    return to_pending(map_answer(answer, lambda response: _add_refused(response, refused)))
+    return map_answer(answer, lambda response: _add_refused(response, refused))
 
 
 def refuse_delete(

@@ -18,17 +18,17 @@ from kafkalite.api.handler import (
     DelayedOperation,
     Handler,
     NoResponse,
-    Pending,
 )
 from kafkalite.api.record_checks import RecordChecks, Unfinished
 from kafkalite.api.txn_verification import (
     UNAVAILABLE,
-    LaterRefusals,
+    DeferredRefusals,
     Refusals,
     is_in_transaction,
     refusals,
     transactional_producer,
 )
+from kafkalite.deferred import Deferred
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.pending_acks import PendingAck
 from kafkalite.log.sequence_hold import PASSING, sequence_of
@@ -81,7 +81,7 @@ Unacknowledged = list[tuple[Partition, int, PartitionProduceResponse]]
 
 def handle(
     request: ProduceRequest, context: RequestContext
-) -> ProduceResponse | NoResponse | Pending:
+) -> ProduceResponse | NoResponse | Deferred[ProduceResponse | NoResponse]:
     """Append each partition's batch; one bad partition does not fail the rest (rule 37).
 
     With acks=all the answer waits for the in-sync replicas (rules 51-52), unless there are none
@@ -95,16 +95,16 @@ def handle(
     ):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     refused = _check_transaction(request, request.transactional_id, context)
-    if isinstance(refused, LaterRefusals):
-        return Pending(partial(_append_later, request, refused, context))
+    if isinstance(refused, DeferredRefusals):
+        return Deferred(partial(_append_later, request, refused, context))
     return _append_all(request, refused, context)
 
 
 async def _append_later(
-    request: ProduceRequest, refused: LaterRefusals, context: RequestContext
+    request: ProduceRequest, refused: DeferredRefusals, context: RequestContext
 ) -> ProduceResponse | NoResponse:
     answer = _append_all(request, await refused.wait(), context)
-    if isinstance(answer, Pending):
+    if isinstance(answer, Deferred):
         response: ProduceResponse | NoResponse = await answer.wait()
         return response
     return answer
@@ -112,7 +112,7 @@ async def _append_later(
 
 def _append_all(
     request: ProduceRequest, refused: Refusals, context: RequestContext
-) -> ProduceResponse | NoResponse | Pending:
+) -> ProduceResponse | NoResponse | Deferred[ProduceResponse | NoResponse]:
     response = ProduceResponse(responses=[])
     unacknowledged: Unacknowledged = []
     checks = RecordChecks()
@@ -130,7 +130,7 @@ def _append_all(
         )
     if checks.is_done:
         return _answered(request, response, unacknowledged, context)
-    return Pending(partial(_append_checked, request, refused, response, unacknowledged, context))
+    return Deferred(partial(_append_checked, request, refused, response, unacknowledged, context))
 
 
 async def _append_checked(
@@ -382,7 +382,7 @@ def _append(
 
 def _check_transaction(
     request: ProduceRequest, transactional_id: str, context: RequestContext
-) -> Refusals | LaterRefusals:
+) -> Refusals | DeferredRefusals:
     """Return which partitions are not part of the producer's transaction (rules 113, 122).
 
     Asked only for those without records of it: afterwards the log knows the transaction itself.

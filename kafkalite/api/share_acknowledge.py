@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kafkalite.api.current_leader import CurrentLeaders
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.share_session import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, TopicIdPartition
+from kafkalite.deferred import Deferred
 from kafkalite.meta.features import SHARE_VERSION
 from kafkalite.share.acknowledgement import Acknowledgement, AcknowledgeType
 from kafkalite.share.batches import SharePartitionKey
@@ -193,7 +194,7 @@ def end_sessions(
 
 def handle(
     request: ShareAcknowledgeRequest, context: "RequestContext"
-) -> ShareAcknowledgeResponse | Pending:
+) -> ShareAcknowledgeResponse | Deferred[ShareAcknowledgeResponse]:
     """Acknowledge; answer when it is written."""
     check_enabled(context)
     key = check_member(request.group_id, request.member_id)
@@ -231,7 +232,7 @@ def handle(
             await changed.wait()
         return _respond(request, done, key, context)
 
-    return Pending(wait)
+    return Deferred(wait)
 
 
 def refuse(

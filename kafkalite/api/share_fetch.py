@@ -15,7 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.api.current_leader import CurrentLeaders
-from kafkalite.api.handler import DelayedOperation, Handler, Pending
+from kafkalite.api.handler import DelayedOperation, Handler
 from kafkalite.api.quotas import fetch_max_bytes
 from kafkalite.api.share_acknowledge import (
     MOVED_LEADER,
@@ -53,6 +53,7 @@ from kafkalite.wire.messages.share_fetch import (
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
+    from kafkalite.deferred import Deferred
     from kafkalite.share.manager import HeldPartition
 
 FIRST_VERSION_WITH_RENEWAL = 2
@@ -79,7 +80,7 @@ class _Read:
 
 def handle(
     request: ShareFetchRequest, context: "RequestContext"
-) -> "ShareFetchResponse | DelayedOperation | Pending":
+) -> "ShareFetchResponse | DelayedOperation | Deferred[Any]":
     """Acknowledge, then acquire: at once if there is enough, else when there is (rule 409)."""
     check_enabled(context)
     key = check_member(request.group_id, request.member_id)

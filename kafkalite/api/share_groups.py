@@ -11,7 +11,6 @@ from kafkalite.api.coordinator_requests import (
     client_code,
     gather,
     handle_group_request,
-    to_pending,
 )
 from kafkalite.api.handler import Handler
 from kafkalite.api.share_acknowledge import check_enabled, check_member
@@ -41,7 +40,7 @@ def heartbeat(request: ShareGroupHeartbeatRequest, context: "RequestContext") ->
     check_member(request.group_id, request.member_id)
     _check(request)
     event = ShareHeartbeat(request, context.client_id, f"/{context.peer_address[0]}")
-    return to_pending(handle_group_request(request.group_id, event, context))
+    return handle_group_request(request.group_id, event, context)
 
 
 def _check(request: ShareGroupHeartbeatRequest) -> None:

@@ -4,18 +4,18 @@ DescribeShareGroupOffsets (key 90), versions 0-1; v1: lag (KIP-1226). AlterShare
 version 0. DeleteShareGroupOffsets (92), version 0. Rules 392-394.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from kafkalite.api.coordinator_requests import (
-    Later,
     check_group_id,
     client_code,
     handle_group_request,
 )
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.share_acknowledge import check_enabled
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Deferred, Promise
 from kafkalite.group.admin import DeleteGroup
 from kafkalite.group.effects import InitializeStates
 from kafkalite.group.share.part import (
@@ -47,7 +47,7 @@ Summaries: TypeAlias = "dict[Place, Summary | KafkaError]"
 async def _ask(group_id: str, event: object, context: "RequestContext") -> Any:
     """Return a group coordinator's answer when it is there."""
     answer = handle_group_request(group_id, event, context)
-    return await answer.wait() if isinstance(answer, Parked) else answer
+    return await answer.wait() if isinstance(answer, Promise) else answer
 
 
 # --- Describe -----------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ async def _ask(group_id: str, event: object, context: "RequestContext") -> Any:
 
 def handle_describe(
     request: describe.DescribeShareGroupOffsetsRequest, context: "RequestContext"
-) -> Pending:
+) -> Deferred[Any]:
     """Describe each group."""
     check_enabled(context)
 
@@ -72,7 +72,7 @@ def handle_describe(
             groups.append(found)
         return describe.DescribeShareGroupOffsetsResponse(groups=groups)
 
-    return Pending(wait)
+    return Deferred(wait)
 
 
 def refuse_describe(
@@ -184,7 +184,7 @@ def handle_alter(request: alter.AlterShareGroupOffsetsRequest, context: "Request
     """Begin share partitions at other offsets; answer when that is stored."""
     check_enabled(context)
     check_group_id(request.group_id)
-    return Pending(lambda: _alter(request, context))
+    return Deferred(lambda: _alter(request, context))
 
 
 def refuse_alter(
@@ -254,7 +254,7 @@ def handle_delete(request: delete.DeleteShareGroupOffsetsRequest, context: "Requ
     """Forget how far topics are; answer when share coordinators have."""
     check_enabled(context)
     check_group_id(request.group_id)
-    return Pending(lambda: _delete(request, context))
+    return Deferred(lambda: _delete(request, context))
 
 
 def refuse_delete(
@@ -310,33 +310,21 @@ async def _delete_states(
     return errors
 
 
-class DeletesShareGroup(Later):
-    """A share group that is deleted once its share partitions are (rule 394)."""
+async def _delete_share_group(group_id: str, found: Any, context: "RequestContext") -> Any:
+    """Delete a share group once its share partitions are (rule 394); return DeleteGroup's answer.
 
-    __slots__ = ("_context", "_found", "_group_id")
-
-    def __init__(self, group_id: str, found: Any, context: "RequestContext") -> None:
-        super().__init__(found, lambda answer: answer)
-        self._group_id = group_id
-        self._found = found
-        self._context = context
-
-    async def wait(self) -> Any:
-        """Return the answer of DeleteGroup.
-
-        Raises:
-            KafkaError: what a share coordinator, or the group's, refuses with.
-        """
-        found = self._found
-        if isinstance(found, Parked):
-            found = await found.wait()
-        for error in (await _delete_states(self._group_id, found, self._context)).values():
-            raise error
-        return await _ask(self._group_id, DeleteGroup(self._group_id), self._context)
+    Raises:
+        KafkaError: what a share coordinator, or the group's, refuses with.
+    """
+    if isinstance(found, Deferred):
+        found = await found.wait()
+    for error in (await _delete_states(group_id, found, context)).values():
+        raise error
+    return await _ask(group_id, DeleteGroup(group_id), context)
 
 
 def delete_group(group_id: str, context: "RequestContext") -> Any:
-    """Delete a group of any kind; return its DeletableGroupResult, `Parked` or `Later`.
+    """Delete a group of any kind; return its DeletableGroupResult, `Deferred`.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or as all that is asked of coordinators.
@@ -347,7 +335,7 @@ def delete_group(group_id: str, context: "RequestContext") -> Any:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
         return handle_group_request(group_id, DeleteGroup(group_id), context)
-    return DeletesShareGroup(group_id, found, context)
+    return Deferred(partial(_delete_share_group, group_id, found, context))
 
 
 HANDLERS = (

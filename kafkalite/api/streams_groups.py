@@ -16,7 +16,6 @@ from kafkalite.api.coordinator_requests import (
     gather,
     handle_group_request,
     map_answer,
-    to_pending,
 )
 from kafkalite.api.handler import Handler
 from kafkalite.group.streams.heartbeat import HeartbeatAnswer, StreamsHeartbeat
@@ -64,7 +63,7 @@ def heartbeat(request: StreamsGroupHeartbeatRequest, context: RequestContext) ->
         client_host=f"/{context.peer_address[0]}",  # as Java prints an address
     )
     answer = handle_group_request(request.group_id, event, context)
-    return to_pending(map_answer(answer, partial(_finish, request.group_id, context)))
+    return map_answer(answer, partial(_finish, request.group_id, context))
 
 
 def refuse_heartbeat(

@@ -23,11 +23,10 @@ from kafkalite.api.coordinator_requests import (
     client_code,
     gather,
     map_answer,
-    to_pending,
 )
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.coordinator.shard import partition_for
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Deferred, Promise
 from kafkalite.txn.events import (
     PRODUCER_ID_NEEDED,
     AddPartitions,
@@ -98,8 +97,8 @@ def _ask_with_producer_id(
         event.new_producer_id = context.services.metadata.producer_id_nowait()
         if event.new_producer_id is not None:
             answer = ask(event.transactional_id, event)
-    if answer is PRODUCER_ID_NEEDED or isinstance(answer, Parked):
-        return Pending(partial(_answer_later, event, answer, context, convert))
+    if answer is PRODUCER_ID_NEEDED or isinstance(answer, Promise):
+        return Deferred(partial(_answer_later, event, answer, context, convert))
     return convert(answer)
 
 
@@ -110,7 +109,7 @@ async def _answer_later(
     convert: Callable[[ProducerIdentity], Any],
 ) -> Any:
     while True:
-        if isinstance(answer, Parked):
+        if isinstance(answer, Promise):
             answer = await answer.wait()
         if answer is not PRODUCER_ID_NEEDED:
             return convert(answer)
@@ -303,8 +302,8 @@ def add_offsets(request: AddOffsetsToTxnRequest, context: RequestContext) -> Any
     """
     _check_transactional_id(request.transactional_id)
     if CONSUMER_OFFSETS_TOPIC not in context.services.metadata.image.topics:
-        return Pending(partial(_add_offsets_later, request, context))
-    return to_pending(_add_offsets(request, context))
+        return Deferred(partial(_add_offsets_later, request, context))
+    return _add_offsets(request, context)
 
 
 def refuse_add_offsets(

@@ -12,12 +12,12 @@ from kafkalite.api.coordinator_requests import (
     client_code,
     handle_group_request,
     map_answer,
-    to_pending,
 )
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.transactions import offsets_partition
-from kafkalite.api.txn_verification import LaterRefusals, Refusals, is_in_transaction, refusals
+from kafkalite.api.txn_verification import DeferredRefusals, Refusals, is_in_transaction, refusals
 from kafkalite.coordinator.runtime import CLIENT_ERRORS
+from kafkalite.deferred import Deferred
 from kafkalite.group.commit import CommitOffsetsInTransaction
 from kafkalite.txn.transactions import ProducerIdentity
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
@@ -41,9 +41,9 @@ def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> Any:
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
     refused = _check_group_is_part(request, context)
-    if isinstance(refused, LaterRefusals):
-        return Pending(partial(_commit_later, request, refused, context))
-    return to_pending(_commit(request, refused, context))
+    if isinstance(refused, DeferredRefusals):
+        return Deferred(partial(_commit_later, request, refused, context))
+    return _commit(request, refused, context)
 
 
 def refuse(
@@ -62,7 +62,7 @@ def refuse(
 
 
 async def _commit_later(
-    request: TxnOffsetCommitRequest, refused: LaterRefusals, context: RequestContext
+    request: TxnOffsetCommitRequest, refused: DeferredRefusals, context: RequestContext
 ) -> Any:
     answer = _commit(request, await refused.wait(), context)
     return answer if isinstance(answer, TxnOffsetCommitResponse) else await answer.wait()
@@ -70,7 +70,7 @@ async def _commit_later(
 
 def _check_group_is_part(
     request: TxnOffsetCommitRequest, context: RequestContext
-) -> Refusals | LaterRefusals:
+) -> Refusals | DeferredRefusals:
     """Return whether the group's partition is refused: it is not part of the transaction.
 
     Raises:

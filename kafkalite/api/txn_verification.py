@@ -11,11 +11,10 @@ network. An answer that took time counts only if no transaction ended meanwhile.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kafkalite.api.context import RequestContext
-from kafkalite.coordinator.slot import Parked
-from kafkalite.txn.add_partitions_manager import RemoteAnswer
+from kafkalite.deferred import Deferred
 from kafkalite.txn.coordinator import TransactionCoordinator
 from kafkalite.txn.events import AddPartitions, VerifyPartitions
 from kafkalite.txn.transactions import V2, ProducerIdentity
@@ -83,14 +82,14 @@ class _PendingRequest:
         return dict.fromkeys(self.partitions, _refusal(error, self))
 
 
-class LaterRefusals:
+class DeferredRefusals(Deferred[Refusals]):
     """Refusals that wait for the coordinator: for its log to be replicated, or for the network."""
 
     __slots__ = ("_answer", "_guard", "_guards", "_question")
 
     def __init__(
         self,
-        answer: Parked | RemoteAnswer,
+        answer: Deferred[Any],
         question: _PendingRequest,
         producer: ProducerIdentity,
         transactions: TransactionCoordinator,
@@ -117,8 +116,8 @@ def refusals(
     *,
     adds: bool,
     knows_abortable: bool,
-) -> Refusals | LaterRefusals:
-    """Return which partitions must not be written to, and why; `LaterRefusals` if it takes time.
+) -> Refusals | DeferredRefusals:
+    """Return which partitions must not be written to, and why; `DeferredRefusals` if it takes time.
 
     Args:
         transactional_id: that the request names.
@@ -142,8 +141,8 @@ def refusals(
         answer = context.services.transactions.add_or_verify(transactional_id, event)
     except KafkaError as error:
         return question.refused(error)
-    if isinstance(answer, Parked | RemoteAnswer):
-        return LaterRefusals(answer, question, producer, context.services.transactions)
+    if isinstance(answer, Deferred):
+        return DeferredRefusals(answer, question, producer, context.services.transactions)
     return question.answered(answer)
 
 

@@ -7,8 +7,9 @@ or not at all.
 from functools import partial
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.api.metadata_requests import submit_within
+from kafkalite.deferred import Deferred
 from kafkalite.meta.events import UpdateFeatures
 from kafkalite.meta.features import FeatureUpdate, UpgradeType
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -24,9 +25,11 @@ NO_ERROR = "NONE"
 """Apache Kafka's answer has this word where nothing is wrong."""
 
 
-def handle(request: UpdateFeaturesRequest, context: RequestContext) -> Pending:
+def handle(
+    request: UpdateFeaturesRequest, context: RequestContext
+) -> Deferred[UpdateFeaturesResponse]:
     """Update all the features, or none."""
-    return Pending(partial(_update, request, context))
+    return Deferred(partial(_update, request, context))
 
 
 def refuse(

@@ -14,7 +14,8 @@ from functools import partial
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.txn.marker_writer import Marker
@@ -72,7 +73,7 @@ Waiting = list[_Appended]
 
 def handle(
     request: WriteTxnMarkersRequest, context: RequestContext
-) -> WriteTxnMarkersResponse | Pending:
+) -> WriteTxnMarkersResponse | Deferred[WriteTxnMarkersResponse]:
     """Append each marker to each partition; answer when all are replicated."""
     waiting: Waiting = []
     response = WriteTxnMarkersResponse(
@@ -80,7 +81,7 @@ def handle(
     )
     if all(marker.is_settled for marker in waiting):
         return response
-    return Pending(partial(_wait, response, waiting, context))
+    return Deferred(partial(_wait, response, waiting, context))
 
 
 def refuse(

@@ -18,7 +18,8 @@ from kafkalite.clock import Clock
 from kafkalite.coordinator.partition import CoordinatorPartition, replay_log
 from kafkalite.coordinator.records import encode_batches
 from kafkalite.coordinator.shard import Now, Result, ShardKind, Ticket, partition_for
-from kafkalite.coordinator.slot import CoordinatorContext, Parked, SlotState, load_pause_s
+from kafkalite.coordinator.slot import CoordinatorContext, SlotState, load_pause_s
+from kafkalite.deferred import Promise
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -117,7 +118,7 @@ class CoordinatorRuntime:
         return topic in self._kinds
 
     def handle(self, topic: str, key: str, event: object) -> Any:
-        """Have the shard of `key` decide about an event; return its answer, or `Parked`.
+        """Have the shard of `key` decide about an event; return its answer, or `Promise`.
 
         Raises:
             KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS (rule 124), or what the shard
@@ -343,7 +344,7 @@ class CoordinatorRuntime:
     def _process(
         self, slot: CoordinatorContext, result: Result, now: Now, own_ticket: Ticket | None = None
     ) -> Any:
-        """Write a result's records, then answer; return the answer to `own_ticket`, or `Parked`.
+        """Write a result's records, then answer; return the answer to `own_ticket`, or `Promise`.
 
         Raises:
             KafkaError: the refusal of `own_ticket`.
@@ -442,7 +443,7 @@ class CoordinatorRuntime:
         except KafkaError:  # logged where it happened; nobody asked
             self._retry_later(slot.topic_partition, event)
             return
-        if isinstance(answer, Parked):
+        if isinstance(answer, Promise):
             answer.forget()
 
     def _retry_later(self, topic_partition: TopicPartition, event: object) -> None:

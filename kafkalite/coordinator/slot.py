@@ -4,14 +4,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
-
-import trio
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from kafkalite.coordinator.partition import CoordinatorPartition
 from kafkalite.coordinator.shard import Shard, ShardKind, Ticket
+from kafkalite.deferred import Promise
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    import trio
 
 Replies = Sequence[tuple[Ticket, object]]
 
@@ -22,43 +25,6 @@ LOAD_BACKOFF_MS_MAX = 60_000
 MISSED_MAX = 10_000
 """Events kept for one shard; without the oldest, offsets of a deleted topic stay until they expire.
 Chosen by hand: more topics than are deleted while a log cannot be read or written."""
-
-
-class Parked:
-    """An answer that is not there yet."""
-
-    __slots__ = ("_answer", "_event", "_ticket", "_waiting")
-
-    def __init__(self, ticket: Ticket, waiting: "dict[Ticket, Parked]") -> None:
-        self._ticket = ticket
-        self._waiting = waiting
-        self._event = trio.Event()
-        self._answer: object = None
-
-    async def wait(self) -> Any:
-        """Return the answer; who is cancelled is forgotten, and its answer dropped.
-
-        The shard gives every parked request a deadline, so there is none here.
-
-        Raises:
-            KafkaError: the answer is a refusal.
-        """
-        try:
-            await self._event.wait()
-        finally:
-            self.forget()
-        if isinstance(self._answer, KafkaError):
-            raise self._answer
-        return self._answer
-
-    def forget(self) -> None:
-        """Drop the answer when it comes: nobody waits for it."""
-        self._waiting.pop(self._ticket, None)
-
-    def answer(self, message: object) -> None:
-        """Give the answer."""
-        self._answer = message
-        self._event.set()
 
 
 class SlotState(Enum):
@@ -127,7 +93,7 @@ class CoordinatorContext:
         """Around the replay, which may wait for the high watermark."""
         self.written_end = 0
         """End (exclusive) of what was written or loaded; answers wait for the watermark there."""
-        self.waiting: dict[Ticket, Parked] = {}
+        self.waiting: dict[Ticket, Promise[Any]] = {}
         self.load_failures = 0
         """How often in a row its log could not be loaded."""
         self.missed: dict[object, None] = {}
@@ -148,16 +114,19 @@ class CoordinatorContext:
         if len(self.missed) > MISSED_MAX:
             del self.missed[next(iter(self.missed))]
 
-    def park(self, ticket: Ticket) -> Parked:
+    def park(self, ticket: Ticket) -> Promise[Any]:
         """Return what the requester waits for."""
-        parked = self.waiting[ticket] = Parked(ticket, self.waiting)
+        parked = self.waiting[ticket] = Promise(partial(self.waiting.pop, ticket, None))
         return parked
 
     def deliver(self, ticket: Ticket, message: object) -> None:
         """Answer a parked request, if its client is still there."""
         parked = self.waiting.pop(ticket, None)
         if parked is not None:
-            parked.answer(message)
+            if isinstance(message, KafkaError):
+                parked.set_error(message)
+            else:
+                parked.set_result(message)
 
     def defer(self, replies: Replies, deadline_ms: int) -> None:
         """Keep replies until everything written so far is below the high watermark."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kafkalite.api.handler import Pending
 from kafkalite.api.transactions import init_producer
 from kafkalite.clock import within_real_time
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Deferred, Promise
 from kafkalite.faults.rules import Kind
 from kafkalite.group.admin import RebalanceGroup
 from kafkalite.group.classic.part import LeaveGroup
@@ -97,7 +96,7 @@ async def _is_concurrent(
     """Whether the transaction of before is still being ended, so that one has to ask again."""
     try:
         answer = ask(request, context)
-        if isinstance(answer, Pending):
+        if isinstance(answer, Deferred):
             answer = await answer.wait()
     except KafkaError as error:
         return error.code is ErrorCode.CONCURRENT_TRANSACTIONS
@@ -131,14 +130,14 @@ async def _ask_group(context: "RequestContext", group_id: str, event: object) ->
         answer = context.services.coordinators.handle(CONSUMER_OFFSETS_TOPIC, group_id, event)
     except KafkaError:
         return  # the request meets the same
-    if isinstance(answer, Parked):
+    if isinstance(answer, Promise):
         await answer.wait()
 
 
 async def _done(result: Any) -> None:
     """Return when a result is there, whatever it is: the request that follows is answered."""
     try:
-        if isinstance(result, Pending):
+        if isinstance(result, Deferred):
             await result.wait()
     except KafkaError:
         return

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kafkalite.api.fetch import failed_partition
-from kafkalite.api.handler import NO_RESPONSE, CloseConnection, NoResponse, Pending, PlayedAnswer
+from kafkalite.api.handler import NO_RESPONSE, CloseConnection, NoResponse, PlayedAnswer
 from kafkalite.api.produce import remember_refusal
+from kafkalite.deferred import Deferred
 from kafkalite.faults.acts import ACTS
 from kafkalite.faults.answers import FETCH_TOP_LEVEL
 from kafkalite.faults.corruption import corrupted
@@ -227,7 +228,7 @@ class Injector:
         plan = _Plan.of(hits)
         plan.delay_before_s += rest_s
         if plan.takes_time:
-            return Pending(partial(self._perform, plan, exchange, context, handle))
+            return Deferred(partial(self._perform, plan, exchange, context, handle))
         return self._apply(plan, exchange, context, handle)
 
     def _report(self, exchange: "InFlightRequest", hits: Sequence[Hit]) -> None:
@@ -531,17 +532,17 @@ class _MetadataOf:
 
 def _then(result: Any, change: Callable[[Any], Any]) -> Any:
     """Return what `change` makes of a response, now or when it is there."""
-    if isinstance(result, Pending):
-        return Pending(partial(_changed_later, result, change))
+    if isinstance(result, Deferred):
+        return Deferred(partial(_changed_later, result, change))
     return change(result)
 
 
-async def _changed_later(result: Pending, change: Callable[[Any], Any]) -> Any:
+async def _changed_later(result: "Deferred[Any]", change: Callable[[Any], Any]) -> Any:
     return change(await result.wait())
 
 
 async def _awaited(result: Any) -> Any:
-    return await result.wait() if isinstance(result, Pending) else result
+    return await result.wait() if isinstance(result, Deferred) else result
 
 
 async def _finished(handle: Handle, request: Any) -> None:

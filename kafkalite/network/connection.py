@@ -13,13 +13,8 @@ from time import perf_counter
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import (
-    CloseConnection,
-    ClosedOnPurpose,
-    DelayedOperation,
-    Pending,
-    PlayedAnswer,
-)
+from kafkalite.api.handler import CloseConnection, ClosedOnPurpose, DelayedOperation, PlayedAnswer
+from kafkalite.deferred import Deferred
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.dispatch import Dispatcher, Farewell, InFlightRequest
 from kafkalite.network.transport import Chunk, PeerClosed, Transport
@@ -249,7 +244,7 @@ class Connection:
                     raise
                 self._failure = error  # what was asked before is answered (rule 9)
                 return False
-            if waiting or isinstance(exchange.result, Pending):
+            if waiting or isinstance(exchange.result, Deferred):
                 if dispatcher.is_watched:
                     exchange.handled_s = perf_counter()
                 waiting.append(exchange)
@@ -279,7 +274,7 @@ class Connection:
         """Take over the response to a request that waits, if there is one by now."""
         delayed = exchange.result
         if not isinstance(delayed, DelayedOperation):
-            return not isinstance(delayed, Pending)
+            return not isinstance(delayed, Deferred)
         try:
             response = delayed.complete()
         except (AssertionError, CloseConnection):
@@ -354,7 +349,7 @@ class Connection:
         Raises:
             PeerClosed: there is nobody to answer any more; the wait was cancelled.
         """
-        if isinstance(exchange.result, Pending):
+        if isinstance(exchange.result, Deferred):
             try:
                 exchange.result = await self._transport.while_connected(exchange.result.wait)
             except (AssertionError, CloseConnection, PeerClosed):

@@ -9,14 +9,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import (
-    CloseConnection,
-    EncodedAnswer,
-    Handler,
-    NoResponse,
-    Pending,
-    RelayedAnswer,
-)
+from kafkalite.api.handler import CloseConnection, EncodedAnswer, Handler, NoResponse, RelayedAnswer
+from kafkalite.deferred import Deferred
 from kafkalite.network.complaints import Complaints
 from kafkalite.network.large import LARGE_MIN_BYTES, serve
 from kafkalite.network.transport import Chunk
@@ -48,7 +42,7 @@ class InFlightRequest:
     header: RequestHeader
     request: Any
     result: Any
-    """Response message, `RelayedAnswer`, `Pending`, or `NO_RESPONSE`."""
+    """Response message, `RelayedAnswer`, `Deferred`, or `NO_RESPONSE`."""
     size_bytes: int = field(init=False)
     began_s: float = field(init=False)
     """`perf_counter` when it was about to be decoded; 0 if nobody wants to know."""
@@ -100,7 +94,7 @@ a request to a result."""
 AnswerObserver = Callable[[InFlightRequest, "list[Chunk]", int, RequestContext], None]
 """Told of each request when its answer has been encoded: its bytes, and how many these are."""
 
-Forward = Callable[[Any, memoryview, RequestContext], Pending]
+Forward = Callable[[Any, memoryview, RequestContext], "Deferred[RelayedAnswer]"]
 """Hands a request (as decoded, and its frame) on to the controller; gives a `RelayedAnswer`."""
 
 Authorize = Callable[[Handler, Any, RequestContext], Any]
@@ -241,7 +235,7 @@ class Dispatcher:
         def refuse(request: Any, error: Exception) -> Any:
             return self.refuse(InFlightRequest(handler, header, request, None), error, context)
 
-        exchange.result = Pending(partial(serve, exchange, frame, position, handle, refuse))
+        exchange.result = Deferred(partial(serve, exchange, frame, position, handle, refuse))
         return exchange
 
     def _served(self, header: RequestHeader) -> Handler:
@@ -350,12 +344,14 @@ class Dispatcher:
         return exchange
 
 
-SPECIAL_ANSWERS: Final = (NoResponse, EncodedAnswer, RelayedAnswer, Pending)
+SPECIAL_ANSWERS: Final = (NoResponse, EncodedAnswer, RelayedAnswer, Deferred)
 
 
-def _chunks_of(result: "NoResponse | EncodedAnswer | RelayedAnswer | Pending") -> "list[Chunk]":
+def _chunks_of(
+    result: "NoResponse | EncodedAnswer | RelayedAnswer | Deferred[Any]",
+) -> "list[Chunk]":
     """Return the bytes of what stands for a response."""
-    assert not isinstance(result, Pending)
+    assert not isinstance(result, Deferred)
     if isinstance(result, NoResponse):
         return []
     if isinstance(result, EncodedAnswer):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from kafkalite.api.handler import CloseConnection, EncodedAnswer, NoResponse, Pending, RelayedAnswer
+from kafkalite.api.handler import CloseConnection, EncodedAnswer, NoResponse, RelayedAnswer
+from kafkalite.deferred import Deferred
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.header import encode_response_header
 
@@ -83,7 +84,7 @@ async def _response(
 ) -> Any:
     try:
         response = handle(part)
-        if isinstance(response, Pending):
+        if isinstance(response, Deferred):
             response = await response.wait()
     except (AssertionError, CloseConnection):
         raise

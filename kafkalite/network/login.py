@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kafkalite.api.handler import CloseConnection, Pending, RelayedAnswer
+from kafkalite.api.handler import CloseConnection, RelayedAnswer
+from kafkalite.deferred import Deferred
 from kafkalite.network.dispatch import Dispatcher, Farewell, InFlightRequest
 from kafkalite.security.bearer import KeysMissing
 from kafkalite.security.exchanges import LoginFailed
@@ -214,7 +215,7 @@ class Login:
         if slow is None:
             exchange.result = self._evaluate(exchange, token, context)
         else:
-            exchange.result = Pending(partial(self._wait, slow, exchange, token, context))
+            exchange.result = Deferred(partial(self._wait, slow, exchange, token, context))
         return exchange
 
     async def _wait(

@@ -7,7 +7,8 @@ import trio
 
 from kafkalite.api.authorizer import OPERATOR
 from kafkalite.api.context import ANONYMOUS, RequestContext, Services
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.wire.api import Api
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.schema import Structure
@@ -108,7 +109,7 @@ class InsideCluster:
     async def _ask_here(self, handler: Handler, message: Any) -> Any:
         context = self._context_of(handler.api)
         result = handler.handle(message, context)
-        if isinstance(result, Pending):
+        if isinstance(result, Deferred):
             with trio.fail_after(TIMEOUT_MS / 1_000):
                 result = await result.wait()
         else:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.envelope import envelope_of
-from kafkalite.api.handler import Pending, RelayedAnswer
+from kafkalite.api.handler import RelayedAnswer
+from kafkalite.deferred import Deferred
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.envelope import ENVELOPE, EnvelopeRequest
 
@@ -32,7 +33,9 @@ class Forwarder:
         self._controller = controller
         self._timeout_ms = timeout_ms
 
-    def __call__(self, request: Any, frame: memoryview, context: RequestContext) -> Pending:
+    def __call__(
+        self, request: Any, frame: memoryview, context: RequestContext
+    ) -> Deferred[RelayedAnswer]:
         """Return what waits for the controller's answer to a request that came in `frame`.
 
         It raises KafkaError, for the request's own refusal: NOT_CONTROLLER if no controller was
@@ -42,7 +45,7 @@ class Forwarder:
         timeout_ms: int = getattr(request, "timeout_ms", 0)
         if timeout_ms <= 0:
             timeout_ms = self._timeout_ms
-        return Pending(partial(self._relay, envelope_of(frame, context), timeout_ms))
+        return Deferred(partial(self._relay, envelope_of(frame, context), timeout_ms))
 
     async def _relay(self, envelope: EnvelopeRequest, timeout_ms: int) -> RelayedAnswer:
         try:

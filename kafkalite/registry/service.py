@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import trio
 
 from kafkalite.api.envelope import REGISTRY_MARK
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.meta.events import CreateTopic
 from kafkalite.registry.errors import RegistryError, RegistryErrorCode
 from kafkalite.registry.follower import CHANNEL, FollowerState
@@ -197,7 +197,7 @@ class Registry:
 
     async def _ask_now(self, event: object) -> Any:
         answer = self._services.coordinators.handle(SCHEMAS_TOPIC, KEY, event)
-        if isinstance(answer, Parked):
+        if isinstance(answer, Promise):
             answer = await answer.wait()
         else:
             await trio.lowlevel.checkpoint()

@@ -12,7 +12,7 @@ import trio
 
 from kafkalite.clock import Clock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.group.effects import ResolvePatterns
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
@@ -90,7 +90,7 @@ class PatternResolver:
             # A member's next heartbeat, here or where the group has moved to, asks again.
             logger.debug("patterns of group %s: %s", effect.group_id, error)
             return
-        if isinstance(answer, Parked):
+        if isinstance(answer, Promise):
             answer.forget()
 
     def _seen(self, topics: set[str], effect: ResolvePatterns) -> frozenset[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.share.state_requests import PASSING, Event, send_questions
 from kafkalite.txn.request_batcher import RequestBatcher
 from kafkalite.types import SHARE_GROUP_STATE_TOPIC
@@ -37,7 +37,7 @@ Answer = Any
 class _PendingRequest:
     event: Event
     give: Callable[[Answer], object]
-    parked: Parked | None = None
+    parked: Promise[Any] | None = None
     """Where the shard has decided already, and its log is not replicated yet."""
 
 
@@ -102,7 +102,7 @@ class Persister:
                 give(error)
                 return
         else:
-            if not isinstance(answer, Parked):
+            if not isinstance(answer, Promise):
                 give(answer)
                 return
             question.parked = answer
@@ -191,7 +191,7 @@ class Persister:
             if parked is None:
                 event = question.event
                 answer = self._runtime.handle(SHARE_GROUP_STATE_TOPIC, key, event)
-                if not isinstance(answer, Parked):
+                if not isinstance(answer, Promise):
                     return answer
                 parked = answer
             return await parked.wait()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import trio
 
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.group.effects import InitializeStates
 from kafkalite.group.share.states import StatesInitialized
 from kafkalite.share.batches import SharePartitionKey
@@ -153,7 +153,7 @@ class ShareService:
             KafkaError: the group's coordinator moved, or cannot write.
         """
         answer = self._runtime.handle(CONSUMER_OFFSETS_TOPIC, plan.group_id, _event(plan, errors))
-        if isinstance(answer, Parked):
+        if isinstance(answer, Promise):
             await answer.wait()
 
     async def latest_offsets(
@@ -221,7 +221,7 @@ class ShareService:
             # It stays as being initialised, and a heartbeat tries again after a while.
             logger.warning("group %s: not told of its share partitions: %s", plan.group_id, error)
             return
-        if isinstance(answer, Parked):
+        if isinstance(answer, Promise):
             answer.forget()
 
     def _prune(self, effect: PruneLog) -> None:

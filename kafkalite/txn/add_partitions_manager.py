@@ -7,8 +7,7 @@ one request, and there is one such request to each at a time.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import trio
-
+from kafkalite.deferred import Promise
 from kafkalite.meta.peers import Peers
 from kafkalite.txn.events import AddPartitions, VerifyPartitions
 from kafkalite.txn.request_batcher import RequestBatcher
@@ -34,43 +33,10 @@ _BEHIND = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_N
 """The partition is led here, so it exists: the coordinator has not heard of it yet."""
 
 
-class RemoteAnswer:
-    """Answer of a coordinator elsewhere about partitions, once it is there."""
-
-    __slots__ = ("_codes", "_error", "_event")
-
-    def __init__(self) -> None:
-        self._event = trio.Event()
-        self._codes: Codes = {}
-        self._error: KafkaError | None = None
-
-    async def wait(self) -> Codes:
-        """Return the code for each partition; the question has a deadline.
-
-        Raises:
-            KafkaError: NETWORK_EXCEPTION, the coordinator could not be asked.
-        """
-        await self._event.wait()
-        if self._error is not None:
-            raise self._error
-        return self._codes
-
-    def give(self, codes: Codes) -> None:
-        """Answer."""
-        self._codes = codes
-        self._event.set()
-
-    def fail(self, error: KafkaError) -> None:
-        """Let who waits know that there is no answer."""
-        if not self._event.is_set():
-            self._error = error
-            self._event.set()
-
-
 @dataclass(slots=True)
 class _PendingRequest:
     event: AddPartitions | VerifyPartitions
-    answer: RemoteAnswer = field(default_factory=RemoteAnswer)
+    answer: Promise[Codes] = field(default_factory=Promise)
 
     @property
     def verifies(self) -> bool:
@@ -91,7 +57,7 @@ class AddPartitionsToTxnManager:
         self._timeout_ms = min(timeout_ms, TIMEOUT_MS_MAX)
         self._batcher: RequestBatcher[_PendingRequest] = RequestBatcher(self._send)
 
-    def ask(self, broker_id: int, event: AddPartitions | VerifyPartitions) -> RemoteAnswer:
+    def ask(self, broker_id: int, event: AddPartitions | VerifyPartitions) -> Promise[Codes]:
         """Ask the coordinator on a broker what a shard of its own would be asked."""
         question = _PendingRequest(event)
         self._batcher.add(broker_id, question)
@@ -120,7 +86,7 @@ class AddPartitionsToTxnManager:
             )
         finally:
             for question in asked:
-                question.answer.fail(error)
+                question.answer.set_error(error)
 
     def _gather(
         self, broker_id: int, questions: Iterable[_PendingRequest]
@@ -175,4 +141,4 @@ def _answer(questions: list[_PendingRequest], response: AddPartitionsToTxnRespon
             missing = ErrorCode.UNKNOWN_SERVER_ERROR if whole is ErrorCode.NONE else whole
             code = codes.get((question.event.transactional_id, place), missing)
             given[place] = ErrorCode.COORDINATOR_NOT_AVAILABLE if code in _BEHIND else code
-        question.answer.give(given)
+        question.answer.set_result(given)

@@ -83,7 +83,7 @@ class TransactionCoordinator:
         self._sender.add(effect)
 
     def ask(self, transactional_id: str, event: object) -> Any:
-        """Return the answer of a shard of this broker, or `Parked`.
+        """Return the answer of a shard of this broker, or `Promise`.
 
         Markers that the event leads to are written before this returns, where they can be: the
         next request of the same producer finds its transaction complete, if all of it is here and
@@ -101,7 +101,7 @@ class TransactionCoordinator:
     def add_or_verify(self, transactional_id: str, event: AddPartitions | VerifyPartitions) -> Any:
         """Return what the coordinator of an id, wherever it is, says of partitions led here.
 
-        That is the answer of a shard, `Parked`, or a `RemoteAnswer`, which has a code for each
+        That is the answer of a shard, or a `Promise`, which has a code for each
         partition.
 
         Raises:
@@ -121,7 +121,7 @@ class TransactionCoordinator:
         return self._elsewhere.ask(leader, event)
 
     def ask_all(self, event: object) -> list[Any]:
-        """Return the answer of every shard that is coordinated here; each may be `Parked`.
+        """Return the answer of every shard that is coordinated here; each may be `Promise`.
 
         Raises:
             KafkaError: COORDINATOR_LOAD_IN_PROGRESS.

@@ -15,7 +15,7 @@ import trio
 
 from kafkalite.clock import Clock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.meta.peers import Peers
 from kafkalite.txn.events import MarkersWritten, SendMarkers
 from kafkalite.txn.marker_writer import Marker, MarkerWriter
@@ -253,7 +253,7 @@ class TransactionMarkerChannelManager:
             markers.transactional_id,
             MarkersWritten(markers.transactional_id, markers.producer),
         )
-        if isinstance(answer, Parked):
+        if isinstance(answer, Promise):
             answer.forget()
 
     # --- Elsewhere ------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.fetch_session import FetchSessions
-from kafkalite.api.handler import Pending
 from kafkalite.config import load_config
+from kafkalite.deferred import Deferred
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.manager import LogManager
 from kafkalite.log.region import FileRegion
@@ -121,7 +121,7 @@ class DataKit:
     def ask(self, handler, request, version=None, **context):
         """Return the response to a request that is answered at once, as its client reads it."""
         response = self.handle(handler, request, version, **context)
-        assert not isinstance(response, Pending), "the request waits"
+        assert not isinstance(response, Deferred), "the request waits"
         return self.read(handler, response, version)
 
     @staticmethod
@@ -135,7 +135,7 @@ class DataKit:
     async def parked(self, handler, request, version=None):
         """Let a request wait; what is given to the block has `response` when it is answered."""
         pending = self.handle(handler, request, version)
-        assert isinstance(pending, Pending), "the request does not wait"
+        assert isinstance(pending, Deferred), "the request does not wait"
         parked = SimpleNamespace(response=None, after_s=None)
         began = trio.current_time()
 

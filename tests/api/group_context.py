@@ -15,8 +15,8 @@ from kafkalite.api import (
     offset_commit,
 )
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Pending
 from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.deferred import Deferred
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shards import GroupShards
 from kafkalite.meta.image import BrokerImage, Image, PartitionImage, TopicImage
@@ -101,7 +101,7 @@ class GroupBroker:
 
         async def finish():
             response = answer
-            if isinstance(answer, Pending):
+            if isinstance(answer, Deferred):
                 try:
                     response = await answer.wait()
                 except KafkaError as error:
@@ -110,7 +110,7 @@ class GroupBroker:
             encoded = b"".join(handler.api.encode_response(version, response))
             return handler.api.decode_response(version, encoded)
 
-        finish.is_pending = isinstance(answer, Pending)
+        finish.is_pending = isinstance(answer, Deferred)
         return finish
 
     async def call(self, name, version, request):

@@ -6,8 +6,8 @@ from uuid import UUID
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Pending
 from kafkalite.config import load_config
+from kafkalite.deferred import Deferred
 from kafkalite.meta.deleted_topics import DeletedTopics
 from kafkalite.meta.local import LocalStore
 from kafkalite.meta.runner import MetadataRunner
@@ -73,7 +73,7 @@ class MetadataKit:
         request = api.decode_request(version, sent)
         try:
             response = handler.handle(request, context)
-            if isinstance(response, Pending):
+            if isinstance(response, Deferred):
                 response = trio.run(response.wait)
         except KafkaError as error:
             response = handler.refuse(request, error, context)

@@ -8,7 +8,8 @@ import trio
 from kafkalite.api import HANDLERS
 from kafkalite.api.context import RequestContext
 from kafkalite.api.envelope import envelope_of, handling, holds_error
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.meta.image import Image
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -66,7 +67,7 @@ class Controller:
         """Return the response to an envelope, as the dispatcher would have it."""
         try:
             result = self.handler.handle(request, self.context())
-            return trio.run(result.wait) if isinstance(result, Pending) else result
+            return trio.run(result.wait) if isinstance(result, Deferred) else result
         except KafkaError as error:
             return self.handler.refuse(request, error, None)
 
@@ -125,7 +126,7 @@ def raising_later(code):
     async def wait():
         raise KafkaError(code)
 
-    return lambda controller, request: Pending(wait)
+    return lambda controller, request: Deferred(wait)
 
 
 def for_each_topic(code):
@@ -148,7 +149,7 @@ def test_answer_that_is_waited_for_comes_too():
             await trio.lowlevel.checkpoint()
             return controller.made(request)
 
-        return Pending(wait)
+        return Deferred(wait)
 
     _, response = Controller(answer).forward("a")
     assert response.topics[0].name == "a"

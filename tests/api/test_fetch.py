@@ -5,7 +5,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from kafkalite.api.fetch import HANDLERS
-from kafkalite.api.handler import Pending
+from kafkalite.deferred import Deferred
 from kafkalite.isr.partition import Partition
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.meta.events import RegisterBroker
@@ -466,7 +466,7 @@ class TestWaiting:
 
     def is_answered_at_once(self, kit, *partitions, **options):
         wanted = request(*partitions, max_wait_ms=500, **options)
-        return not isinstance(kit.handle(HANDLER, wanted, BY_NAME), Pending)
+        return not isinstance(kit.handle(HANDLER, wanted, BY_NAME), Deferred)
 
     async def test_nothing_is_answered_when_the_time_is_up(self, kit, topic, autojump_clock):
         async with self.waits(kit, (0, 0), (1, 0)) as parked:
@@ -480,7 +480,7 @@ class TestWaiting:
     async def test_who_does_not_want_to_wait_is_answered_at_once(self, kit, topic, options):
         wanted = {"max_wait_ms": 500, **options}
         response = kit.handle(HANDLER, request((0, 0), **wanted), BY_NAME)
-        assert not isinstance(response, Pending)
+        assert not isinstance(response, Deferred)
 
     async def test_record_ends_the_wait(self, kit, topic, autojump_clock):
         async with self.waits(kit, (0, 0), (1, 0)) as parked:

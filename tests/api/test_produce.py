@@ -12,9 +12,10 @@ import pytest
 import trio
 from crc32c import crc32c
 
-from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Pending
+from kafkalite.api.handler import NO_RESPONSE, CloseConnection
 from kafkalite.api.produce import HANDLERS
 from kafkalite.api.record_checks import AT_ONCE_MAX
+from kafkalite.deferred import Deferred
 from kafkalite.log.sequence_hold import SequenceHold, sequence_of
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.compression import Codec
@@ -460,7 +461,7 @@ class TestRecordsThatTakeLong:
 
     async def test_are_appended_after_some_turns(self, kit):
         answer = kit.handle(HANDLER, requested((1, batch("a")), (0, self.many())), BY_NAME)
-        assert isinstance(answer, Pending)
+        assert isinstance(answer, Deferred)
         assert kit.partition("t", 1).log_end_offset == 1
         assert kit.partition("t", 0).log_end_offset == 0
         turns = 0
@@ -499,7 +500,7 @@ class TestRecordsThatTakeLong:
         count = AT_ONCE_MAX // 5
         request = requested(*((index, self.many(count)) for index in range(10)))
         answer = kit.handle(HANDLER, request, BY_NAME)
-        assert isinstance(answer, Pending)
+        assert isinstance(answer, Deferred)
         response = kit.read(HANDLER, await answer.wait(), BY_NAME)
         assert [each.error_code for each in response.responses[0].partition_responses] == [0] * 10
         assert all(kit.partition("t", index).log_end_offset == count for index in range(10))

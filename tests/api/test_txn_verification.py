@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kafkalite.api.handler import Pending
 from kafkalite.api.produce import HANDLERS
+from kafkalite.deferred import Deferred
 from kafkalite.txn.states import TransactionState
 from kafkalite.types import TRANSACTION_STATE_TOPIC
 from kafkalite.wire.errors import ErrorCode
@@ -264,7 +264,7 @@ class TestLagging:
         )
         broker.context.api_version = 12
         answer = HANDLERS[0].handle(request, broker.context)
-        assert isinstance(answer, Pending)
+        assert isinstance(answer, Deferred)
         assert broker.partition("out", 0).log_end_offset == 0
 
         async def main():

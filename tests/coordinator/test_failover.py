@@ -5,7 +5,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from kafkalite.coordinator.runtime import TELL_AGAIN_MS
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.coordinator.fakes import FakePartition
@@ -211,14 +211,14 @@ class TestNoLongerLeader:
 class TestTooFewReplicas:
     def test_who_is_refused_hears_it_at_once(self, setup):
         setup.partitions[0].replicates = False
-        assert isinstance(setup.ask("set", "x", "1"), Parked)
+        assert isinstance(setup.ask("set", "x", "1"), Promise)
         setup.partitions[0].refusal = ErrorCode.NOT_ENOUGH_REPLICAS
         assert code_of(setup.ask, "set", "x", "2") is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def test_what_says_nothing_about_the_log_does_not_wait(self, setup):
         setup.partitions[0].replicates = False
         setup.ask("set", "x", "1")
-        assert isinstance(setup.ask("get", "x"), Parked)
+        assert isinstance(setup.ask("get", "x"), Promise)
         assert setup.ask("ping") == "pong"
 
     def test_events_that_nobody_asked_for_are_told_again(self):

@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from kafkalite.coordinator import slot as slot_module
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.coordinator.shard import Result, StoredRecord, partition_for
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -172,7 +172,7 @@ class TestWriting:
 
     def test_who_is_parked_by_a_refused_write_waits_for_its_deadline(self, setup):
         setup.partitions[0].refusal = ErrorCode.NOT_ENOUGH_REPLICAS
-        assert isinstance(setup.ask("park_writing", "p"), Parked)
+        assert isinstance(setup.ask("park_writing", "p"), Promise)
 
 
 class TestParking:
@@ -199,7 +199,7 @@ class TestParking:
             setup.partitions[0].replicates = False
             first = setup.ask("set", "x", "1")
             second = setup.ask("set", "x", "2")
-            assert isinstance(first, Parked)
+            assert isinstance(first, Promise)
             async with trio.open_nursery() as nursery:
                 done = []
 
@@ -224,7 +224,7 @@ class TestParking:
             setup.partitions[0].replicates = False
             setup.ask("set", "x", "1")
             read = setup.ask("get", "x")
-            assert isinstance(read, Parked)
+            assert isinstance(read, Promise)
             assert setup.ask("get", "x", index=1) is None
             setup.partitions[0].replicate()
             assert await read.wait() == ("1", 0)

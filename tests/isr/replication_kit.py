@@ -9,8 +9,8 @@ import trio
 from kafkalite.api import fetch, list_offsets, offset_for_leader_epoch
 from kafkalite.api.context import RequestContext
 from kafkalite.api.fetch_session import FetchSessions
-from kafkalite.api.handler import Pending
 from kafkalite.config import load_config
+from kafkalite.deferred import Deferred
 from kafkalite.isr.fetcher import ReplicaFetcherManager
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.manager import LogManager
@@ -106,7 +106,7 @@ class Node:
         )
         try:
             response = handler.handle(request, context)
-            if isinstance(response, Pending):
+            if isinstance(response, Deferred):
                 response = await response.wait()
         except KafkaError as error:
             response = handler.refuse(request, error, context)

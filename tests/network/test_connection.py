@@ -7,7 +7,8 @@ import pytest
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler, Pending
+from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler
+from kafkalite.deferred import Deferred
 from kafkalite.network import connection
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.connection import TURN_MAX_MS, Connection
@@ -153,7 +154,7 @@ async def test_next_request_waits_for_the_answer_to_the_one_before(autojump_cloc
             await trio.sleep(3)
             return HeartbeatResponse(error_code=7)
 
-        return Pending(wait) if request.group_id == "slow" else HeartbeatResponse()
+        return Deferred(wait) if request.group_id == "slow" else HeartbeatResponse()
 
     harness = Harness(handle)
     start = trio.current_time()
@@ -178,7 +179,7 @@ async def test_wait_ends_when_the_client_goes(autojump_clock):
             finally:
                 cancelled.set()
 
-        return Pending(wait)
+        return Deferred(wait)
 
     harness = Harness(handle)
     harness.transport.put(harness.heartbeat("g"))
@@ -211,7 +212,7 @@ async def test_refusal_after_a_wait_is_answered():
             await trio.lowlevel.checkpoint()
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
-        return Pending(wait)
+        return Deferred(wait)
 
     harness = Harness(handle)
     harness.transport.put(harness.heartbeat("g"))
@@ -443,7 +444,7 @@ class TestCancellation:
                 finally:
                     left.append(request.group_id)
 
-            return Pending(wait)
+            return Deferred(wait)
 
         harness = Harness(handle)
         harness.transport.put(harness.heartbeat("g"))
@@ -473,7 +474,7 @@ async def test_broken_invariant_in_a_wait_gets_out():
             await trio.lowlevel.checkpoint()
             raise AssertionError("state is wrong")
 
-        return Pending(wait)
+        return Deferred(wait)
 
     harness = Harness(handle)
     harness.transport.put(harness.heartbeat("g"))

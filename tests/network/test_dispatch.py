@@ -4,13 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kafkalite.api.handler import (
-    NO_RESPONSE,
-    CloseConnection,
-    Handler,
-    Pending,
-    RelayedAnswer,
-)
+from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler, RelayedAnswer
+from kafkalite.deferred import Deferred
 from kafkalite.network.dispatch import Dispatcher
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
 from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersionsResponse
@@ -86,7 +81,7 @@ def test_no_response_is_no_bytes(context):
 
 
 def test_wait_that_is_not_over_cannot_be_encoded(context):
-    one = dispatcher(lambda *_: Pending(None))
+    one = dispatcher(lambda *_: Deferred(None))
     with pytest.raises(AssertionError):
         one.encode(one.handle(heartbeat(), context))
 
@@ -182,7 +177,7 @@ class TestRequestsOfBrokers:
     @pytest.mark.parametrize("is_controller", [True, False])
     def test_controller_answers_itself_and_others_hand_on(self, context, is_controller):
         context.services = SimpleNamespace(metadata=SimpleNamespace(is_controller=is_controller))
-        pending, seen = Pending(None), []
+        pending, seen = Deferred(None), []
 
         def forward(request, frame, context):
             seen.append((request.group_id, bytes(frame)))
@@ -196,7 +191,7 @@ class TestRequestsOfBrokers:
     def test_what_is_for_the_broker_that_was_asked_is_not_handed_on(self, context):
         context.services = SimpleNamespace(metadata=SimpleNamespace(is_controller=False))
         one = self.dispatcher(
-            forward=lambda *_: Pending(None),
+            forward=lambda *_: Deferred(None),
             forward_to_controller=True,
             is_local_request=lambda request: request.group_id == "own",
         )

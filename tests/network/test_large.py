@@ -6,8 +6,9 @@ import pytest
 import trio
 
 from kafkalite.api import metadata, offset_commit
-from kafkalite.api.handler import NO_RESPONSE, CloseConnection, EncodedAnswer, Handler, Pending
+from kafkalite.api.handler import NO_RESPONSE, CloseConnection, EncodedAnswer, Handler
 from kafkalite.api.parts import PART_MAX, by_partition, by_topic, joined
+from kafkalite.deferred import Deferred
 from kafkalite.network.dispatch import Dispatcher
 from kafkalite.network.large import LARGE_MIN_BYTES
 from kafkalite.wire.decoding import STEP_ELEMENTS
@@ -64,7 +65,7 @@ def dispatcher(handle, **options):
 async def answer(served, frame, context):
     """The response as its client reads it, and how often others had a turn meanwhile."""
     exchange = served.handle(frame, context)
-    assert isinstance(exchange.result, Pending)
+    assert isinstance(exchange.result, Deferred)
     turns = 0
 
     async def take_turns():
@@ -106,7 +107,7 @@ async def test_a_part_may_wait_and_another_be_refused(context):
     def handle(request, context):
         if request.topics[0].name == NAMES[PART_MAX]:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        return Pending(lambda: later(request))
+        return Deferred(lambda: later(request))
 
     served = dispatcher(handle, parts=by_topic, join=joined)
     response, _ = await answer(served, frame_of(asked()), context)

@@ -7,7 +7,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kafkalite.api.handler import CloseConnection, DelayedOperation, Pending
+from kafkalite.api.handler import CloseConnection, DelayedOperation
+from kafkalite.deferred import Deferred
 from kafkalite.network.connection import DELAYED_MAX
 from kafkalite.network.poller import HAS_EPOLL, Poller
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -68,7 +69,7 @@ class Line:
         if name == "refused":
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         if name == "task":
-            return Pending(trio.sleep_forever)
+            return Deferred(trio.sleep_forever)
         if name in ("held", "strict"):
             self.held.append(Held() if name == "held" else Strict())
             return self.held[-1]

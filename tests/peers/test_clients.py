@@ -6,8 +6,9 @@ import pytest
 import trio
 import trio.testing
 
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
 from kafkalite.config import load_config
+from kafkalite.deferred import Deferred
 from kafkalite.network.sockets import TcpNetwork
 from kafkalite.peers.clients import ControllerClient, peer_settings
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -54,7 +55,7 @@ async def test_requests_of_a_channel_share_a_connection_and_go_out_in_turn(clust
             return HeartbeatResponse(error_code=int(request.group_id))
 
         seen.append((context.client_id, context.connection_id, request.group_id))
-        return Pending(wait)
+        return Deferred(wait)
 
     answers = {}
 
@@ -141,7 +142,7 @@ async def test_endpoint_that_moves_is_followed_and_the_old_connection_closed(clu
 
     def park(request, context):
         waiting.set()
-        return Pending(trio.sleep_forever)
+        return Deferred(trio.sleep_forever)
 
     errors = []
 
@@ -167,7 +168,7 @@ async def test_broker_that_goes_ends_what_waits_for_it(cluster):
 
     def park(request, context):
         waiting.set()
-        return Pending(trio.sleep_forever)
+        return Deferred(trio.sleep_forever)
 
     async with (
         broker(heartbeat(park)) as port,
@@ -222,7 +223,7 @@ async def test_cancelled_question_leaves_nobody_else_with_its_answer(cluster):
             await trio.sleep(0.02)
             return HeartbeatResponse(error_code=int(request.group_id))
 
-        return Pending(wait)
+        return Deferred(wait)
 
     async with broker(heartbeat(handle)) as port, cluster.peers() as peers:
         cluster.set(b1=port)

@@ -7,7 +7,8 @@ import pytest
 import trio
 
 from kafkalite.api import envelope
-from kafkalite.api.handler import Handler, Pending
+from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.meta.image import Image
 from kafkalite.peers.clients import ControllerClient
 from kafkalite.peers.forwarding import FORWARDING_CHANNEL, Forwarder
@@ -107,7 +108,7 @@ async def test_answer_may_take_its_time():
                 await trio.sleep(0.01)
                 return first.made(request)
 
-            return Pending(wait)
+            return Deferred(wait)
 
         first.answer = slowly
         assert await create(entrance) == (0, 1)

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.group.effects import ResolvePatterns
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.meta.changes import TopicCreated
@@ -108,6 +108,6 @@ async def test_a_group_that_has_moved_away_is_not_its_concern(groups):
 
 async def test_nobody_waits_for_replicas(groups):
     waiting = {}
-    groups.answers = waiting[7] = Parked(7, waiting)
+    groups.answers = waiting[7] = Promise()
     await resolve(groups, wanted("t.*"))
     assert waiting == {}

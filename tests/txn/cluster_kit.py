@@ -12,10 +12,10 @@ import trio
 from trio.testing import MockClock
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import Pending
 from kafkalite.config import load_config
 from kafkalite.coordinator.runtime import CoordinatorRuntime
 from kafkalite.coordinator.shard import partition_for
+from kafkalite.deferred import Deferred
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shards import GroupShards
 from kafkalite.isr.partition import Partition
@@ -188,7 +188,7 @@ class Node:
         )
         try:
             answer = handler.handle(request, context)
-            return await answer.wait() if isinstance(answer, Pending) else answer
+            return await answer.wait() if isinstance(answer, Deferred) else answer
         except KafkaError as error:
             return handler.refuse(request, error, context)
 

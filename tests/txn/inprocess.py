@@ -28,10 +28,10 @@ from kafkalite.api import (
 from kafkalite.api.client_metrics import ClientMetrics
 from kafkalite.api.context import RequestContext, Services
 from kafkalite.api.fetch_session import FetchSessions
-from kafkalite.api.handler import Pending
 from kafkalite.api.share_session import ShareSessions
 from kafkalite.config import load_config
 from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.deferred import Deferred
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shards import GroupShards
@@ -301,7 +301,7 @@ class InProcessBroker:
         self.context.now_ms = self.clock.wall_ms()
         try:
             answer = handler.handle(decoded, self.context)
-            assert not isinstance(answer, Pending), f"{name} would have to wait"
+            assert not isinstance(answer, Deferred), f"{name} would have to wait"
         except KafkaError as error:
             answer = handler.refuse(decoded, error, self.context)
         return self._transferred(handler, version, answer)
@@ -315,7 +315,7 @@ class InProcessBroker:
         async def main():
             try:
                 answer = handler.handle(request, self.context)
-                return await answer.wait() if isinstance(answer, Pending) else answer
+                return await answer.wait() if isinstance(answer, Deferred) else answer
             except KafkaError as error:
                 return handler.refuse(request, error, self.context)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkalite.coordinator.slot import Parked
+from kafkalite.deferred import Promise
 from kafkalite.txn.events import EndTransaction
 from kafkalite.txn.marker_writer import Marker
 from kafkalite.txn.markers import RETRY_MS
@@ -268,7 +268,7 @@ class TestReplication:
         version = V2 if producer.is_second else V1
         identity = ProducerIdentity(*producer.identity)
         answer = broker.transactions.ask("tx", EndTransaction("tx", identity, True, version))
-        assert isinstance(answer, Parked)
+        assert isinstance(answer, Promise)
         assert markers_of(broker, "out") == []
         held.clear()
         for index in (0, 1):

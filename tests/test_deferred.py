@@ -1,0 +1,35 @@
+"""Answers that come later."""
+
+import pytest
+import trio
+
+from kafkalite.deferred import Deferred, Promise
+from kafkalite.wire.errors import ErrorCode, KafkaError
+
+
+async def test_what_is_promised_comes_and_may_be_converted():
+    promise = Promise[int]()
+    doubled = promise.map(lambda number: number * 2)
+    assert isinstance(doubled, Deferred)
+    promise.set_result(21)
+    assert await doubled.wait() == 42
+
+
+async def test_a_refusal_is_raised_and_the_first_answer_counts():
+    promise = Promise[int]()
+    promise.set_error(KafkaError(ErrorCode.NOT_COORDINATOR))
+    promise.set_error(ValueError())
+    with pytest.raises(KafkaError):
+        await promise.map(str).wait()
+    kept = Promise[int]()
+    kept.set_result(1)
+    kept.set_error(ValueError())
+    assert await kept.wait() == 1
+
+
+async def test_who_is_cancelled_is_forgotten():
+    forgotten = []
+    promise = Promise[int](lambda: forgotten.append(True))
+    with trio.move_on_after(0):
+        await promise.wait()
+    assert forgotten
