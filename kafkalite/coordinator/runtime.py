@@ -440,11 +440,10 @@ class CoordinatorRuntime:
     def _handle_quietly(self, slot: CoordinatorContext, event: object) -> None:
         try:
             answer = self._handle(slot, event)
+            if isinstance(answer, Promise):
+                answer.forget()
         except KafkaError:  # logged where it happened; nobody asked
             self._retry_later(slot.topic_partition, event)
-            return
-        if isinstance(answer, Promise):
-            answer.forget()
 
     def _retry_later(self, topic_partition: TopicPartition, event: object) -> None:
         """Tell the shard of an event again: its log was lost, or too few replicas are in sync."""

@@ -151,8 +151,13 @@ def test_kafka_dump_log_finds_nothing_wrong_after_a_recovery(tmp_path):
             file.write(b"\0" * 100)
     manager = LogManager([str(tmp_path / "data")], disk, SystemClock())
     manager.claim(node_id=1)
-    logs = sorted(manager.load(lambda _: LogConfig(index_interval_bytes=300)), key=str)
-    check_with_dump_log(KAFKA_4, logs)
+    policies = {CLEANED: frozenset({"compact"})}
+    logs = manager.load(
+        lambda tp: LogConfig(
+            index_interval_bytes=300, cleanup_policy=policies.get(tp, frozenset({"delete"}))
+        )
+    )
+    check_with_dump_log(KAFKA_4, sorted(logs, key=str))
     assert [contents(manager.get(tp)) for tp in (PLAIN, TXN, CLEANED)] == before
 
 
