@@ -80,15 +80,13 @@ def _describe_share_offsets(handler: "Handler", request: Any, context: "RequestC
         for group in response.groups:
             if group.error_code:
                 continue
-            refused = named.get(group.group_id)
-            if refused is None:
-                group.topics = [
-                    topic
-                    for topic in group.topics
-                    if may(context, DESCRIBE, TOPIC, topic.topic_name, quiet=True)
-                ]
-            else:
-                group.topics = [*group.topics, *map(_undescribed, refused)]
+            # Also where they are named: another part of the request may ask for all of the group.
+            seen = [
+                topic
+                for topic in group.topics
+                if may(context, DESCRIBE, TOPIC, topic.topic_name, quiet=True)
+            ]
+            group.topics = [*seen, *map(_undescribed, named.get(group.group_id, ()))]
         return response
 
     return then(

@@ -44,8 +44,10 @@ def run_processes(config: BrokerConfig, count: int) -> None:
     (listener, *more) = config.listeners
     if more or listener.protocol != "PLAINTEXT":
         raise click.UsageError("--processes takes one listener, without TLS and logins")
+    if config.list("advertised.listeners"):
+        raise click.UsageError("--processes takes no advertised.listeners: each has its own port")
     with ExitStack() as kept, told_to_stop():
-        data_dir = _data_dir(config, kept)
+        data_dir = _data_dir(config, kept, count)
         ask_to_stop_by_signals()
         host = listener.host or "0.0.0.0"
         group = ProcessGroup(
@@ -69,12 +71,14 @@ def run_processes(config: BrokerConfig, count: int) -> None:
         except ProcessError as error:
             last = error.tail.splitlines()[-1:] if error.tail else []
             raise click.ClickException(": ".join([error.summary, *last])) from None
+        except TimeoutError as error:
+            raise click.ClickException(str(error)) from None
         finally:
             stop_in_order(group)
             group.close(at_once=True)
 
 
-def _data_dir(config: BrokerConfig, kept: ExitStack) -> Path:
+def _data_dir(config: BrokerConfig, kept: ExitStack, count: int) -> Path:
     if not config.log_dirs:
         scratch = tempfile.TemporaryDirectory(prefix="kafkalite-", ignore_cleanup_errors=True)
         return Path(kept.enter_context(scratch))
@@ -84,6 +88,13 @@ def _data_dir(config: BrokerConfig, kept: ExitStack) -> Path:
     if (path / "meta.properties").exists():
         raise click.ClickException(
             f"{path} holds the data of a single broker; --processes needs another --data-dir"
+        )
+    known = [file.parent.name[len("broker-") :] for file in path.glob("broker-*/meta.properties")]
+    most = max((int(number) for number in known if number.isdecimal()), default=0)
+    if most > count:
+        raise click.ClickException(
+            f"{path} holds the data of {most} processes: {count} would leave partitions without "
+            "a leader; start as many, or move their partitions away first"
         )
     make_data_folder(path)
     return path
@@ -97,8 +108,13 @@ def _cluster_id(config: BrokerConfig, data_dir: Path) -> str:
     """Return the id that the settings name, that of the last run, or a new one."""
     file = data_dir / CLUSTER_ID_FILE
     wanted = config.optional_str("kafkalite.cluster.id")
-    if wanted is None and file.exists():
-        return file.read_text().strip()
+    if file.exists():
+        known = file.read_text().strip()
+        if wanted not in (None, known):
+            raise click.ClickException(
+                f"{data_dir} is of cluster {known}, and kafkalite.cluster.id is {wanted}"
+            )
+        return known
     chosen = wanted or uuid4().hex[:22]
     file.write_text(chosen + "\n")
     return chosen

@@ -186,6 +186,7 @@ def serve(
             wishes = _Wishes(folder, faults, until_stdin_ends, kafka_log_lines, shown)
             if processes not in (None, "1"):
                 return _run_processes(config, processes, wishes)
+            _refuse_data_of_processes(config)
             _run(config, wishes)
     except BaseExceptionGroup as group:
         _raise_plainly(group)
@@ -235,7 +236,18 @@ def _run_processes(config: BrokerConfig, processes: str, wishes: _Wishes) -> Non
     if count > 1:
         run_processes(config, count)
     else:
+        _refuse_data_of_processes(config)
         _run(config, wishes)
+
+
+def _refuse_data_of_processes(config: BrokerConfig) -> None:
+    """Refuse a folder of several brokers: broker-1 would be taken for a partition of `broker`."""
+    for path in config.log_dirs:
+        if (Path(path) / "cluster.id").exists() or (Path(path) / "cluster.json").exists():
+            raise click.ClickException(
+                f"{path} holds the data of several brokers; start it with --processes, or "
+                "`kafkalite cluster`, as before"
+            )
 
 
 def _load_faults(broker: Broker, path: Path) -> int:

@@ -541,8 +541,8 @@ class CoordinatorRuntime:
                     slot.core,
                     is_wanted=lambda: slot.state is SlotState.LOADING,
                 )
-        except KafkaError:
-            # Without its state a coordinator would say what is not so.
+        except (KafkaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            # Without its state a coordinator would say what is not so; others go on.
             logger.exception("%s: could not be loaded", slot.topic_partition)
             slot.close()
             slot.load_failures += 1

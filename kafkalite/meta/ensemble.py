@@ -40,11 +40,13 @@ class _Session:
 
     Attributes:
         expires_at: when it ends unless it is heard of until then; trio's time.
+        is_remembered: it is one of an earlier run, which its broker may still take up.
     """
 
     broker: BrokerImage | None = None
     expires_at: float = math.inf
     is_alive: bool = True
+    is_remembered: bool = False
 
 
 @dataclass(slots=True)
@@ -103,6 +105,21 @@ class Ensemble:
     def next_expiry(self) -> float:
         """Return when the next session ends, by trio's clock."""
         return min((each.expires_at for each in self.sessions), default=math.inf)
+
+    def remember(self, timeout_s: float) -> None:
+        """Let the brokers of the image live until they have had time to register again."""
+        until = trio.current_time() + timeout_s
+        for broker in self.image.brokers.values():
+            self.sessions.append(_Session(broker, until, is_remembered=True))
+
+    def take_up(self, broker_id: int) -> int:
+        """End what is remembered of a broker that is here; return its epoch there, -1 without."""
+        epoch = -1
+        for each in [each for each in self.sessions if each.is_remembered]:
+            if each.broker is not None and each.broker.broker_id == broker_id:
+                epoch = each.broker.broker_epoch
+                self.end(each)
+        return epoch
 
     def append(self, commit: CommitEvent) -> None:
         """Take up one more commit."""
@@ -199,6 +216,7 @@ class EnsembleStore:
         deadline = trio.current_time() + self._ensemble.session_timeout_s
         while True:
             await self._ask()
+            before = self._ensemble.take_up(broker.broker_id)
             others = [
                 each
                 for each in self._ensemble.sessions
@@ -213,9 +231,13 @@ class EnsembleStore:
             with trio.move_on_at(deadline):
                 await self._ensemble.wait()
         known = self._session.broker
-        if known is None:
+        if known is not None:
+            epoch = known.broker_epoch
+        elif before >= 0 and before == broker.broker_epoch:
+            epoch = before  # the same process: only the first one was away
+        else:
             self._ensemble.broker_epoch += 1
-        epoch = self._ensemble.broker_epoch if known is None else known.broker_epoch
+            epoch = self._ensemble.broker_epoch
         self._session.broker = replace(broker, broker_epoch=epoch)
         self._ensemble.wake()
         return epoch

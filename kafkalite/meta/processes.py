@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from uuid import uuid4
@@ -41,6 +42,10 @@ logger = logging.getLogger("kafkalite.meta")
 
 CONNECT_TIMEOUT_S: Final = 60.0
 """Recovery of the first process's logs does not count: its socket is there before."""
+
+RETURN_S: Final = 6.0
+"""For so long a first process that was started anew takes the others for alive: they are, unless
+the machine went down, and have to find its socket."""
 
 RETRY_S: Final = 0.05
 RECEIVE_BYTES: Final = 1 << 16
@@ -135,6 +140,7 @@ class FirstProcessStore(EnsembleStore):
             ensemble.epoch = stored.version
             brokers = ensemble.image.brokers.values()
             ensemble.broker_epoch = max((each.broker_epoch for each in brokers), default=0)
+            ensemble.remember(RETURN_S)
             self._is_loaded.set()
         return await super().load(known_version)
 
@@ -202,6 +208,7 @@ class FirstProcessStore(EnsembleStore):
             event = await store.next_event()
             text = _event_text(event)
             if text is None:  # the session is over, and so is the other connection
+                store.close()  # `next_event` has begun another one
                 return
             await lines.send(text)
 
@@ -223,6 +230,7 @@ class FollowingStore:
         self._lock = trio.Lock()
         self._number = 0
         self._version = 0
+        self._broker_epoch = -1
         self._told_suspended = False
 
     async def open(self) -> None:
@@ -251,11 +259,13 @@ class FollowingStore:
 
     async def register(self, broker: BrokerImage) -> int:
         """Register at the first process."""
-        text = json.loads(to_text(BrokerRegistered.of(broker)))
+        known = replace(broker, broker_epoch=self._broker_epoch)
+        text = json.loads(to_text(BrokerRegistered.of(known)))
         answer = await self._ask("register", broker=text)
         if "taken" in answer:
             raise BrokerIdTaken(answer["taken"])
-        return int(answer["epoch"])
+        self._broker_epoch = int(answer["epoch"])
+        return self._broker_epoch
 
     async def campaign(self) -> None:
         """Leave it to the first process."""
@@ -363,6 +373,7 @@ async def _answered(store: EnsembleStore, question: Mapping[str, Any]) -> str:
                 broker_id=registered.broker_id,
                 endpoints=registered.endpoints,
                 rack=registered.rack,
+                broker_epoch=registered.broker_epoch,
             )
             try:
                 return f'"epoch":{await store.register(broker)}'

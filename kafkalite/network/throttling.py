@@ -100,7 +100,7 @@ class Throttle:
         throttle_ms = max(request_ms, bytes_ms, _told_ms(exchange))
         if not throttle_ms or is_unanswered:
             return chunks, throttle_ms
-        if key is ApiKey.FETCH:
+        if key is ApiKey.FETCH and isinstance(exchange.result, FetchResponse):
             self._quotas.fetch.take_back(*who, sent_bytes, now_ms)
             exchange.result = self._emptied(exchange.request, exchange.result)
         return _told(exchange, throttle_ms, chunks, encode), throttle_ms
@@ -182,11 +182,14 @@ def _told(
     if isinstance(result, RelayedAnswer | EncodedAnswer):
         if not _begins_with_field(exchange):
             return chunks
-        # Neither kind has records, which are the only chunks that are no bytes.
-        data = bytearray(b"".join(cast("list[bytes]", chunks)))
+        # Records, the only chunks that are no bytes, come later: a large Fetch may have some.
         at = FIELD_BYTES + _header_bytes(exchange)
+        data, taken = bytearray(), 0
+        while len(data) < at + FIELD_BYTES:
+            data += cast("bytes", chunks[taken])
+            taken += 1
         data[at : at + FIELD_BYTES] = throttle_ms.to_bytes(FIELD_BYTES, "big")
-        return [bytes(data)]
+        return [bytes(data), *chunks[taken:]]
     if hasattr(result, FIELD):
         setattr(result, FIELD, throttle_ms)
         return encode(exchange)

@@ -13,6 +13,7 @@ from operator import attrgetter, itemgetter, sub
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkalite.api.handler import EncodedAnswer
 from kafkalite.log.region import FileRegion
 from kafkalite.observe.buckets import Buckets
 from kafkalite.wire.api import ApiKey
@@ -350,10 +351,13 @@ def _strip(exchange: "InFlightRequest") -> int:
         return 0
     if request is None or result is None:
         return 0
-    for topic in result.responses:
-        for data in topic.partitions:
-            if data.records:  # a piece of a file, which it would keep open
-                data.records = SizeOnly(len(data.records))
+    if isinstance(result, EncodedAnswer):  # of a large request; it may hold pieces of files
+        exchange.result = EncodedAnswer([])
+    else:
+        for topic in result.responses:
+            for data in topic.partitions:
+                if data.records:  # a piece of a file, which it would keep open
+                    data.records = SizeOnly(len(data.records))
     is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
     return 0 if is_consumer else FOLLOWER
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kafkalite.coordinator.shard import StoredRecord
 from kafkalite.registry.errors import RegistryError
@@ -24,6 +24,17 @@ from kafkalite.registry.model import (
     type_and_references,
 )
 
+NOT_UNDERSTOOD: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    RegistryError,
+    TypeError,
+    ValueError,
+)
+"""What reading JSON of another shape raises: any client may write to the topic."""
+
 
 class RegistryCodec:
     """A `coordinator.shard.RecordCodec`."""
@@ -41,9 +52,12 @@ class RegistryCodec:
             decoded = _read_key(said)
             if decoded is None:
                 return None
+            hash(decoded)  # a subject may be a list
             told = json.loads(value) if value is not None else None
-            return StoredRecord(decoded, _read_value(decoded, told))
-        except (ValueError, KeyError, TypeError, RecursionError, RegistryError):
+            stored = _read_value(decoded, told)
+            hash(stored)
+            return StoredRecord(decoded, stored)
+        except NOT_UNDERSTOOD:
             return None
 
 

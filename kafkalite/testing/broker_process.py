@@ -122,6 +122,8 @@ class BrokerProcess:
         self.is_paused = self._was_ready = False
         file = self._directory / f"broker-{self.broker_id}.properties"
         lines = [f"{name}={value}\n" for name, value in self._all_settings().items()]
+        file.touch(mode=0o600)
+        file.chmod(0o600)  # passwords may be among them
         file.write_text("".join(lines).replace("\\", "\\\\"))
         command = [
             *self.prefix,

@@ -46,7 +46,9 @@ def _size_of(seen: "SeenRequest") -> str:
     """Return whether a Fetch brought anything."""
     if seen.api is not ApiKey.FETCH or seen.response is None:
         return ""
-    parts = [part for topic in seen.response.responses for part in topic.partitions]
+    # Of a very large request only that it was answered is known.
+    responses = getattr(seen.response, "responses", ())
+    parts = [part for topic in responses for part in topic.partitions]
     return " records" if any(part.records for part in parts) else " empty"
 
 

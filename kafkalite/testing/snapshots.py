@@ -100,6 +100,8 @@ class SnapshotBroker:
     def _data_dir_in_use(self) -> Path:
         if len(self.server.data_dirs) != 1:
             raise RuntimeError("a snapshot is of one log directory")
+        if self.server.config.optional_str("kafkalite.metadata.serve") is not None:
+            raise RuntimeError("a snapshot is of one broker, and others follow this one")
         return Path(self.server.data_dirs[0])
 
     def _forget_restored(self) -> None:

@@ -150,6 +150,21 @@ def test_data_of_a_single_broker_are_left_alone(tmp_path):
     assert "holds the data of a single broker" in result.output
 
 
+def test_data_of_several_processes_are_not_those_of_one(tmp_path):
+    """Its folder broker-1 would be taken for a partition of a topic `broker`."""
+    (tmp_path / "cluster.id").write_text("x")
+    result = CliRunner().invoke(serve, ["--data-dir", str(tmp_path), "--profile", "dev"])
+    assert "holds the data of several brokers" in result.output
+
+
+def test_fewer_processes_than_there_are_are_refused(tmp_path):
+    for number in (1, 2, 3):
+        (tmp_path / f"broker-{number}").mkdir()
+        (tmp_path / f"broker-{number}" / "meta.properties").touch()
+    result = CliRunner().invoke(serve, ["--data-dir", str(tmp_path), "--processes", "2"])
+    assert "holds the data of 3 processes" in result.output
+
+
 def test_auto_means_a_process_for_each_core():
     assert count_of("auto") == len(os.sched_getaffinity(0))
     assert count_of(None) == 1

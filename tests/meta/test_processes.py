@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -148,18 +149,22 @@ def test_a_first_process_that_comes_back_has_everything_and_is_followed_again(fo
         store = await following(folder)
         await store.load()
         epoch = await store.register(broker(2))
+        registered = BrokerRegistered.of(replace(broker(2), broker_epoch=epoch))
+        await first.store.commit(Image(version=1), Image(version=2), [registered])
         await event_of(store, ControllerChanged)
         first.store.close()
         await event_of(store, SessionSuspended)
         with pytest.raises(KafkaError):
             await store.load()
         again = await First(folder).open()
-        assert again.version == 1
+        assert again.version == 2
         await event_of(store, SessionLost)
-        assert await store.load(1) is None
-        assert await store.register(broker(2)) >= epoch
+        live = await event_of(again.store, LiveBrokers)
+        assert 2 in live.brokers, "its process never was away"
+        assert await store.load(2) is None
+        assert await store.register(broker(2)) == epoch
         await again.commit("2")
-        assert (await event_of(store, CommitEvent)).version == 2
+        assert (await event_of(store, CommitEvent)).version == 3
         store.close()
         again.store.close()
 

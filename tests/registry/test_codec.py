@@ -22,6 +22,9 @@ from kafkalite.registry.model import (
 )
 
 CODEC = RegistryCodec()
+NONSENSE = (b"[]", b'"x"', b"5", b'{"subject":"s","version":1,"id":Infinity,"schema":"x"}')
+"""Values that any client may write to the topic."""
+
 AVRO = Schema(SchemaType.AVRO, '"string"')
 
 
@@ -100,6 +103,11 @@ def test_what_karapace_writes_is_read():
         ),
         (b'{"keytype":"MODE","subject":null}', b'{"mode":"SLEEPY"}'),
         (b'{"keytype":"SCHEMA"}', None),
+        *(
+            (b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', value)
+            for value in NONSENSE
+        ),
+        (b'{"keytype":"CONFIG","subject":[1],"magic":0}', b'{"compatibilityLevel":"NONE"}'),
         (json.dumps({"keytype": "NOOP"}).encode()[:-1], None),
     ],
 )

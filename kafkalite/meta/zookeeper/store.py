@@ -18,6 +18,7 @@ import trio
 from kazoo.client import KazooState
 from kazoo.exceptions import (
     BadVersionError,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
 )
@@ -80,7 +81,7 @@ LONGER_SESSION_S: Final = 5.0
 """ZooKeeper grants no session under twice its tickTime (2 s by default), whatever is asked for."""
 
 RETRY_S: Final = 0.1
-_CONTRADICTIONS = (BadVersionError, NodeExistsError, NoNodeError)
+_CONTRADICTIONS = (BadVersionError, NodeExistsError, NoNodeError, NoAuthError)
 
 CONTROLLER, CHANGES, BROKERS = "controller", "changes", "brokers"
 
