@@ -34,12 +34,10 @@ async def submit_counted(
     """
     services = context.services
     mutations = None
+    who = context.principal.partition(":")[2], context.client_id
     if services.quotas is not None:
-        mutations = services.quotas.mutation.of(
-            context.principal.partition(":")[2],
-            context.client_id,
-            is_strict=context.api_version >= strict_from,
-        )
+        is_strict = context.api_version >= strict_from
+        mutations = services.quotas.mutation.of(*who, is_strict=is_strict)
     if mutations is None:
         plain = await submit_within(
             events, context, timeout_ms=timeout_ms, validate_only=validate_only
@@ -60,9 +58,10 @@ async def submit_counted(
     answers: list[Result] = [
         result if isinstance(result, KafkaError) else next(done) for result in results
     ]
-    throttle_ms = mutations.throttle_ms(services.clock.monotonic_ms())
-    assert services.quotas is not None
-    services.quotas.mutation.throttled_ms += throttle_ms
+    now_ms = services.clock.monotonic_ms()
+    throttle_ms = mutations.throttle_ms(now_ms)
+    if services.quotas is not None:  # the last quota may have gone meanwhile
+        services.quotas.mutation.throttled(*who, throttle_ms, now_ms)
     return answers, throttle_ms
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext, Services
     from kafkalite.network.dispatch import InFlightRequest
     from kafkalite.network.transport import Chunk
-    from kafkalite.quota.clients import ClientQuota, ClientQuotas
+    from kafkalite.quota.clients import ClientQuotas
     from kafkalite.wire.messages.fetch import FetchRequest
 
 EXEMPT: Final = frozenset(
@@ -82,6 +82,7 @@ class Throttle:
         now_ms = self._services.clock.monotonic_ms()
         who = user_of_principal(context.principal), exchange.header.client_id
         request_ms = bytes_ms = 0
+        kind = self._quotas.request
         is_unanswered = isinstance(exchange.result, NoResponse)
         if self._quotas.request.limits and not is_unanswered:
             busy_s = _busy_s(exchange, began_s)
@@ -89,27 +90,26 @@ class Throttle:
         sent_bytes = 0
         if key is ApiKey.PRODUCE:
             bytes_ms = self._quotas.produce.record(*who, exchange.size_bytes, now_ms)
-            self._note(self._quotas.produce, bytes_ms, request_ms)
+            kind = self._quotas.produce
         elif key in RECORDS and self._quotas.fetch.limits:
             # Kafka adds 4 to the size of the answer without its header.
             sent_bytes = sum(map(len, chunks)) - _header_bytes(exchange)
             bytes_ms = self._quotas.fetch.record(*who, sent_bytes, now_ms)
-            self._note(self._quotas.fetch, bytes_ms, request_ms)
+            kind = self._quotas.fetch
+        if bytes_ms > request_ms:
+            kind.throttled(*who, bytes_ms, now_ms)
         else:
-            self._note(None, 0, request_ms)
+            self._quotas.request.throttled(*who, request_ms, now_ms)
         throttle_ms = max(request_ms, bytes_ms, _told_ms(exchange))
+        if throttle_ms:
+            by_api = self._quotas.throttled_ms_by_api
+            by_api[key] = by_api.get(key, 0) + throttle_ms
         if not throttle_ms or is_unanswered:
             return chunks, throttle_ms
         if key is ApiKey.FETCH and isinstance(exchange.result, FetchResponse):
             self._quotas.fetch.take_back(*who, sent_bytes, now_ms)
             exchange.result = self._emptied(exchange.request, exchange.result)
         return _told(exchange, throttle_ms, chunks, encode), throttle_ms
-
-    def _note(self, quota: "ClientQuota | None", bytes_ms: int, request_ms: int) -> None:
-        if quota is not None and bytes_ms > request_ms:
-            quota.throttled_ms += bytes_ms
-        else:
-            self._quotas.request.throttled_ms += request_ms
 
     def _emptied(self, request: "FetchRequest", response: FetchResponse) -> FetchResponse:
         """Return a Fetch's answer without records, and forget that they were told (rule 561)."""

@@ -18,6 +18,7 @@ from kafkalite.isr.traffic import TopicTraffic
 from kafkalite.observe.buckets import QUANTILES, Buckets, merged, quantile, upper_bound
 from kafkalite.observe.exposition import COUNTER, GAUGE, HISTOGRAM, SUMMARY, Family, labels_text
 from kafkalite.observe.inside import BrokerParts
+from kafkalite.observe.requests import FOLLOWER
 from kafkalite.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -103,8 +104,12 @@ def requests(parts: BrokerParts) -> Iterator[Family]:
         "From a whole request to its answer; alert on a high p99 of Produce",
     )
     by_name: dict[str, list[ApiCounts]] = {}
-    for each in parts.requests.apis.values():
+    throttled_ms: dict[str, int] = {}
+    quotas = parts.services.quotas
+    by_api = {} if quotas is None else quotas.throttled_ms_by_api
+    for (key, _, flag), each in parts.requests.apis.items():
         by_name.setdefault(each.name, []).append(each)
+        throttled_ms[each.name] = 0 if flag == FOLLOWER else by_api.get(key, 0)
     for name, apis in sorted(by_name.items()):
         total = merged([api.total for api in apis])
         for api in sorted(apis, key=lambda api: api.version):
@@ -124,6 +129,15 @@ def requests(parts: BrokerParts) -> Iterator[Family]:
         _summary(remote, merged([api.waited for api in apis]), request=name)
         _histogram(histogram, total, request=name)
     yield from (counts, errors, sizes, totals, local, remote, histogram)
+    throttled = Family(
+        "kafka_network_requestmetrics_throttletimems",
+        SUMMARY,
+        "Milliseconds that quotas told clients to wait",
+    )
+    for name, apis in sorted(by_name.items()):
+        throttled.add(sum(api.count for api in apis), "_count", request=name)
+        throttled.add(throttled_ms[name], "_sum", request=name)
+    yield throttled
     for name, text in (
         ("requestqueuetimems", "Always 0: requests are taken from their connections in turn"),
         ("responsequeuetimems", "Always 0: answers are sent when they are made"),

@@ -8,7 +8,7 @@ import trio
 
 from kafkalite.http.routing import HttpRequest, HttpResponse, Route
 from kafkalite.http.slices import Slices
-from kafkalite.observe import collect, collect_storage
+from kafkalite.observe import collect, collect_quotas, collect_storage
 from kafkalite.observe.exposition import (
     GAUGE,
     OPENMETRICS_TYPE,
@@ -104,6 +104,7 @@ class Metrics:
         yield from collect_storage.fetching(parts)
         yield from collect_storage.storage(parts)
         yield from collect_storage.sessions(parts)
+        yield from collect_quotas.quotas(parts)
         if JVM in self._names:
             yield from collect_storage.as_java(collect.resident_bytes())
         yield from collect.process(parts)

@@ -1,6 +1,6 @@
 """Quotas of clients: what each is counted for, and its waits (KIP-13, KIP-124, KIP-599)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 from kafkalite.quota.limits import (
@@ -13,7 +13,7 @@ from kafkalite.quota.limits import (
     Sharers,
     limits_of,
 )
-from kafkalite.quota.rates import Rate, TokenBucket, Window
+from kafkalite.quota.rates import Average, Rate, TokenBucket, Window
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 COUNTED_MAX: Final = 10_000
@@ -22,7 +22,7 @@ forgotten. Kafka forgets after an hour, and bounds nothing."""
 
 PERCENT: Final = 100.0
 
-Counter = TypeVar("Counter", Rate, TokenBucket)
+Counter = TypeVar("Counter", Rate, Average, TokenBucket)
 
 
 class Counters(Generic[Counter]):
@@ -46,18 +46,44 @@ class Counters(Generic[Counter]):
         self._counters[sharers] = counter
         return counter
 
+    def measured(self, measure: Callable[[Counter], float]) -> Iterator[tuple[Sharers, float]]:
+        """Yield what is measured of each."""
+        for sharers, counter in self._counters.items():
+            yield sharers, measure(counter)
 
-class ClientQuota:
-    """One kind of quota of users and clients: bytes produced or fetched, or time of requests.
+
+class Waits:
+    """How long clients were told to wait for a quota (Kafka's `throttle-time`).
 
     Attributes:
         limits: the quotas there are.
         throttled_ms: all the time that clients were told to wait for it.
     """
 
-    def __init__(self, window: Window, *, throttle_max_ms: int | None = None) -> None:
+    def __init__(self, window: Window) -> None:
         self.limits = Limits({}, {}, {})
         self.throttled_ms = 0
+        self._waits = Counters(Average, window)
+
+    def throttled(self, user: str, client: str, throttle_ms: int, now_ms: int) -> None:
+        """Note that a client was told to wait, if it was."""
+        if not throttle_ms:
+            return
+        self.throttled_ms += throttle_ms
+        found = self.limits.find(user, client)
+        if found is not None:
+            self._waits.of(found[0]).record(throttle_ms, now_ms)
+
+    def waits(self, now_ms: int) -> Iterator[tuple[Sharers, float]]:
+        """Yield the average wait in ms of all who ever had to wait, over the window."""
+        return self._waits.measured(lambda average: average.measure(now_ms))
+
+
+class ClientQuota(Waits):
+    """One kind of quota of users and clients: bytes produced or fetched, or time of requests."""
+
+    def __init__(self, window: Window, *, throttle_max_ms: int | None = None) -> None:
+        super().__init__(window)
         self._window = window
         self._throttle_max_ms = throttle_max_ms
         self._rates = Counters(Rate, window)
@@ -81,6 +107,10 @@ class ClientQuota:
         if found is not None:
             self._rates.of(found[0]).record(-value, now_ms)
 
+    def rates(self, now_ms: int) -> Iterator[tuple[Sharers, float]]:
+        """Yield what those who have quotas used in a second: bytes, or percent of a processor."""
+        return self._rates.measured(lambda rate: rate.measure(now_ms))
+
     def most_in_window(self, user: str, client: str) -> float | None:
         """Return the most that may be sent at once without a wait; None if that has no bound."""
         found = self.limits.find(user, client)
@@ -89,17 +119,11 @@ class ClientQuota:
         return found[1] * (self._window.samples - 1) * self._window.sample_ms / 1_000
 
 
-class MutationQuota:
-    """How many partitions clients may have made and deleted (rules 564, 565).
-
-    Attributes:
-        limits: the quotas there are.
-        throttled_ms: all the time that clients were told to wait for it.
-    """
+class MutationQuota(Waits):
+    """How many partitions clients may have made and deleted (rules 564, 565)."""
 
     def __init__(self, window: Window) -> None:
-        self.limits = Limits({}, {}, {})
-        self.throttled_ms = 0
+        super().__init__(window)
         self._buckets = Counters(TokenBucket, window)
 
     def of(self, user: str, client: str, *, is_strict: bool) -> "Mutations | None":
@@ -159,6 +183,9 @@ class ClientQuotas:
     Args:
         window: of bytes and requests.
         controller_window: of changes of metadata.
+
+    Attributes:
+        throttled_ms_by_api: all the time that answers told clients to wait, by the API's key.
     """
 
     def __init__(self, window: Window, controller_window: Window) -> None:
@@ -166,6 +193,7 @@ class ClientQuotas:
         self.fetch = ClientQuota(window)
         self.request = ClientQuota(window, throttle_max_ms=window.sample_ms)
         self.mutation = MutationQuota(controller_window)
+        self.throttled_ms_by_api: dict[int, int] = {}
 
     def update(self, configs: Configs) -> None:
         """Follow the settings of users and clients; what was counted goes on counting."""

@@ -103,6 +103,26 @@ class Rate:
                 sample.reset(now_ms)
 
 
+class Average:
+    """Average over the samples of a window: Kafka's `Avg` of a `SampledStat`."""
+
+    __slots__ = ("_counts", "_sums")
+
+    def __init__(self, window: Window) -> None:
+        self._sums = Rate(window)
+        self._counts = Rate(window)
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Count a value."""
+        self._sums.record(value, now_ms)
+        self._counts.record(1, now_ms)
+
+    def measure(self, now_ms: int) -> float:
+        """Return the average; 0 if nothing was counted lately."""
+        count = self._counts.measure(now_ms)
+        return self._sums.measure(now_ms) / count if count else 0.0
+
+
 class TokenBucket:
     """Token bucket: so much may be taken at once, and it fills again at a rate (KIP-599).
 

@@ -30,6 +30,24 @@ def test_requests_are_throttled_by_a_sample_at_most():
     assert quotas(request_percentage=1).request.record("ann", "app", 10.5, 0) == 500
 
 
+def test_waits_are_summed_and_averaged_over_the_window():
+    """Kafka's `throttle-time`: of those who had to wait."""
+    made = quotas(producer_byte_rate=1_000).produce
+    for wait_ms, now_ms in ((0, 0), (200, 0), (400, 5_000)):
+        made.throttled("ann", "app", wait_ms, now_ms)
+    made.throttled("ann", "no quota", 50, 0)
+    assert made.throttled_ms == 650
+    assert list(made.waits(5_000)) == [(("", "app"), 300)]
+    assert list(made.waits(60_000)) == [(("", "app"), 0)]
+
+
+def test_what_is_used_in_a_second_is_told_of_each():
+    made = quotas(producer_byte_rate=1_000).produce
+    made.record("ann", "app", 5_000, 0)
+    made.record("ann", "no quota", 5_000, 0)
+    assert list(made.rates(0)) == [(("", "app"), 500)]
+
+
 def test_what_was_counted_counts_against_another_limit():
     made = quotas(producer_byte_rate=1_000)
     assert made.produce.record("ann", "app", 10_000, 0) == 0
