@@ -142,10 +142,9 @@ class Certificates:
         """Show a good certificate again."""
         return self._show(_authority().issue("broker", _now(), hosts=self._hosts))
 
-    def expire(self) -> Self:
-        """Show one that expired a minute ago."""
-        minute = 1 / (24 * 60)
-        return self._show(_authority().issue("broker", _now(), hosts=self._hosts, days=-minute))
+    def expire(self, *, in_days: float = -1 / (24 * 60)) -> Self:
+        """Show one that expires in so many days; by default it did so a minute ago."""
+        return self._show(_authority().issue("broker", _now(), hosts=self._hosts, days=in_days))
 
     def wrong_host(self) -> Self:
         """Show one that is for another host."""
