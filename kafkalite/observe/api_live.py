@@ -54,6 +54,30 @@ class Wanted:
         return not self._failed or bool(entry_json(0, entry)["errors"])
 
 
+class Tail:
+    """Requests that one reader has not been sent yet; the oldest go if there are too many."""
+
+    __slots__ = ("_changed", "entries")
+
+    def __init__(self) -> None:
+        self.entries: deque[tuple[int, Entry]] = deque(maxlen=QUEUE_MAX)
+        self._changed = trio.Event()
+
+    def put(self, number: int, entry: Entry) -> None:
+        """Have one more."""
+        self.entries.append((number, entry))
+        self._changed.set()
+
+    async def wait_filled(self, timeout_s: float) -> None:
+        """Wait until there are any, but no longer than that."""
+        if self.entries:
+            await trio.lowlevel.checkpoint()
+            return
+        self._changed = trio.Event()
+        with trio.move_on_after(max(0.0, timeout_s)):
+            await self._changed.wait()
+
+
 class LiveRoutes:
     """Answers about requests and clients of this broker."""
 
@@ -61,6 +85,8 @@ class LiveRoutes:
         self._cluster = cluster
         self._requests = cluster.parts.requests
         self._raw_readers = 0
+        self._image = cluster.parts.services.metadata.image
+        self._image_number = 0
 
     def routes(self) -> list[Route]:
         """Return what is answered."""
@@ -68,6 +94,7 @@ class LiveRoutes:
         add.get("/requests", self._list)
         add.get("/requests/follow", self._follow)
         add.get("/requests/{number}", self._one)
+        add.get("/pulse", self._pulse)
         add.get("/waiting", self._waiting)
         add.get("/clients", self._clients)
         add.write("DELETE", "/clients/{connection}", self._disconnect)
@@ -106,16 +133,16 @@ class LiveRoutes:
         if not self._requests.max_bytes:
             raise HttpError(409, "there is no journal: set kafkalite.journal.max.bytes")
         wanted = Wanted(request)
-        queue: deque[tuple[int, Entry]] = deque(maxlen=QUEUE_MAX)
+        tail = Tail()
         is_raw = request.flag("raw")
         last = request.headers.get("last-event-id", "")
         if last.isdigit():
-            queue.extend(
+            tail.entries.extend(
                 (number, entry)
                 for number, entry in reversed(list(self._requests.latest()))
                 if number > int(last)
             )
-        end = self._requests.subscribe(lambda number, entry: queue.append((number, entry)))
+        end = self._requests.subscribe(tail.put)
         if is_raw:
             self._count_raw(1)
 
@@ -125,7 +152,7 @@ class LiveRoutes:
                 self._count_raw(-1)
 
         return HttpResponse(
-            body=self._events(queue, wanted, whole=request.flag("whole"), raw=is_raw),
+            body=self._events(tail, wanted, whole=request.flag("whole"), raw=is_raw),
             content_type=EVENTS_TYPE,
             is_stream=True,
             on_closed=closed,
@@ -136,16 +163,16 @@ class LiveRoutes:
         self._cluster.parts.dispatcher.keeps_frames = self._raw_readers > 0
 
     async def _events(
-        self, queue: deque[tuple[int, Entry]], wanted: Wanted, *, whole: bool, raw: bool
+        self, tail: Tail, wanted: Wanted, *, whole: bool, raw: bool
     ) -> AsyncGenerator[bytes, None]:
         yield b"retry: 1000\n\n"
-        silent_s = 0.0
+        sent_s = trio.current_time()
         expected = 0
         while True:
             slices = Slices()
             pieces = []
-            while queue:
-                number, entry = queue.popleft()
+            while tail.entries:
+                number, entry = tail.entries.popleft()
                 if expected and number > expected:
                     pieces.append(event("dropped", {"dropped": number - expected}))
                 expected = number + 1
@@ -156,14 +183,35 @@ class LiveRoutes:
                         found["local"] = list(entry.context.local_address[:2])
                     pieces.append(event("request", found, event_id=number))
                 await slices.breathe()
-            if pieces:
-                yield b"".join(pieces)
-                silent_s = 0.0
-            elif silent_s >= HEARTBEAT_S:
-                yield b": still here\n\n"
-                silent_s = 0.0
+            if pieces or trio.current_time() >= sent_s + HEARTBEAT_S:
+                yield b"".join(pieces) or b": still here\n\n"
+                sent_s = trio.current_time()
             await trio.sleep(FOLLOW_PAUSE_S)
-            silent_s += FOLLOW_PAUSE_S
+            await tail.wait_filled(sent_s + HEARTBEAT_S - trio.current_time())
+
+    async def _pulse(self, request: HttpRequest) -> dict[str, Any]:
+        """Tell by one text whether clients did anything since; null where that is not known.
+
+        Far cheaper than to ask again for what a page shows. Of several brokers no one knows it all.
+        """
+        del request
+        await trio.lowlevel.checkpoint()
+        parts = self._cluster.parts
+        image = parts.services.metadata.image
+        if image is not self._image:
+            self._image, self._image_number = image, self._image_number + 1
+        if len(image.brokers) > 1:
+            return {"pulse": None}
+        open_now = parts.connections.open_connections()
+        counts = (
+            sum(counts.count for counts in self._requests.apis.values()),
+            sum(topic.messages_in for topic in parts.services.replicas.traffic.topics.values()),
+            parts.connections.opened_count,
+            len(open_now),
+            sum(len(connection.waiting) for connection in open_now),
+            self._image_number,
+        )
+        return {"pulse": "-".join(map(str, counts))}
 
     async def _waiting(self, request: HttpRequest) -> dict[str, Any]:
         """List the requests that wait for their answers now, and what each waits for."""

@@ -29,6 +29,9 @@ from kafkalite.wire.records import Record, build_batch
 LIMIT_MAX: Final = 1_000
 PRODUCE_MAX_BYTES: Final = 8 * 1024 * 1024
 FOLLOW_PAUSE_S: Final = 0.2
+FOLLOW_PAUSE_MAX_S: Final = 1.0
+"""Between looks for new records; it grows while there are none."""
+
 FOLLOW_MAX: Final = 200
 """Records in one event."""
 
@@ -143,6 +146,7 @@ class MessageRoutes:
     ) -> AsyncGenerator[bytes, None]:
         yield b"retry: 1000\n\n"
         silent_s = 0.0
+        pause_s = FOLLOW_PAUSE_S
         while True:
             try:
                 view = await topic(self._cluster, view.name)
@@ -154,6 +158,9 @@ class MessageRoutes:
                 yield event("failed", {"message": str(error)})
                 await trio.sleep(1)
                 continue
+            pause_s = min(pause_s * 1.5, FOLLOW_PAUSE_MAX_S)
+            if reading.cursor != cursor:
+                pause_s = FOLLOW_PAUSE_S
             cursor = reading.cursor
             if reading.messages:
                 text = json.dumps({str(p): at for p, at in cursor.items()})
@@ -163,8 +170,8 @@ class MessageRoutes:
             elif silent_s >= HEARTBEAT_S:
                 yield b": still here\n\n"
                 silent_s = 0.0
-            await trio.sleep(FOLLOW_PAUSE_S)
-            silent_s += FOLLOW_PAUSE_S
+            await trio.sleep(pause_s)
+            silent_s += pause_s
 
     async def _produce(self, request: HttpRequest) -> dict[str, Any]:
         view = await topic(self._cluster, request.parameters["topic"])

@@ -11,6 +11,7 @@ import confluent_kafka.admin
 import pytest
 
 from kafkalite import Broker
+from kafkalite.client.cluster import Client
 from tests.observe.observe_kit import Http
 
 
@@ -413,3 +414,21 @@ def test_without_a_journal_nothing_is_followed():
         api = Http(f"{broker.http_url}/api/v1")
         assert api.get("/requests")["requests"] == []
         assert api.ask("GET", "/requests/follow")[0] == 409
+
+
+def test_the_pulse_changes_when_something_happens_and_not_when_somebody_looks():
+    with Broker(http=True) as broker:
+        api = Http(f"{broker.http_url}/api/v1")
+        broker.create_topic("there")
+        pulses = [api.get("/pulse")["pulse"]]
+        for path in ("/cluster", "/topics", "/groups?lag=true", "/clients", "/waiting", "/rates"):
+            api.get(path)
+        assert api.get("/pulse")["pulse"] == pulses[0]
+        broker.create_topic("more")
+        pulses.append(api.get("/pulse")["pulse"])
+        with Client(broker.bootstrap) as client:
+            client.fetch_metadata(None)
+            pulses.append(api.get("/pulse")["pulse"])
+        api.write("POST", "/topics/there/messages", {"records": [{"value": "x"}]})
+        pulses.append(api.get("/pulse")["pulse"])
+        assert len(set(pulses)) == 4

@@ -11,13 +11,23 @@ const PAGES = [
   ["clients", "Clients", "is_broker"], ["live", "Live", "is_broker"], ["faults", "Faults", "has_control"], ["schemas", "Schemas", "has_registry"], ["security", "Security"],
 ];
 
-// Repeats `work` while the page is shown and its tab is visible.
+// Repeats `work` while the page is shown and its tab is visible. A lone broker is first asked whether
+// anything happened: if not, ever more rarely, up to every QUIET_S, and `work` is left out for up to STALE_S.
+const QUIET_S = 10, STALE_S = 60;
 export function repeat(work, seconds) {
-  let over = false;
+  let over = false, seen = null, worked = 0, pause = seconds;
   const run = async () => {
     if (over) return;
-    if (!document.hidden) { try { await work(); } catch (error) { if (error.status) toast(error.message); } }
-    if (!over) timer = setTimeout(run, seconds * 1000);
+    let quiet = false;
+    if (!document.hidden) {
+      try {
+        const pulse = facts.is_broker ? (await ask("/pulse")).pulse : null;
+        quiet = pulse !== null && pulse === seen && performance.now() - worked < STALE_S * 1000;
+        if (!quiet) { await work(); seen = pulse; worked = performance.now(); }
+      } catch (error) { if (error.status) toast(error.message); }
+    }
+    pause = quiet ? Math.min(pause * 2, QUIET_S) : seconds;
+    if (!over) timer = setTimeout(run, pause * 1000);
   };
   let timer = setTimeout(run, seconds * 1000);
   onleave(() => { over = true; clearTimeout(timer); });
