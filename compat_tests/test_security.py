@@ -203,12 +203,20 @@ def test_clients_that_are_kept_out_say_why(server, kind):
         assert WORDS.search(text), f"{name}: {text}"
 
 
-def test_clients_that_give_up_at_once_say_why(server):
+@pytest.mark.parametrize(
+    ("server", "kind"),
+    [
+        ("kafkalite", "expired certificate"),
+        ("kafkalite", "wrong password, PLAIN"),
+        ("Apache-Kafka", "wrong password, PLAIN"),
+    ],
+    indirect=["server"],
+)
+def test_clients_that_give_up_at_once_say_why(server, kind):
     """The part of it that fits into every run: those that do not try again for half a minute."""
     quick = [client for client in CLIENTS if client.name in ("sarama", "kafka-go", "kcat")]
-    for kind in ("expired certificate", "wrong password, PLAIN"):
-        for name, text in refusals(server, kind, quick).items():
-            assert WORDS.search(text), f"{name}: {text}"
+    for name, text in refusals(server, kind, quick).items():
+        assert WORDS.search(text), f"{name}: {text}"
 
 
 @pytest.mark.long
