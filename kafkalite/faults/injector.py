@@ -512,6 +512,9 @@ def _with_image(image: "Image", context: "RequestContext", handle: Handle, reque
     """Handle a request as if metadata had not changed since."""
     services = context.services
     metadata: Any = _MetadataOf(services.metadata, image)
+    if getattr(request, "allow_auto_topic_creation", False):
+        request = copy(request)  # who creates a topic is told of what is there then
+        request.allow_auto_topic_creation = False
     context.services = replace(services, metadata=metadata)
     try:
         return handle(request)

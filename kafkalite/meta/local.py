@@ -191,6 +191,11 @@ class LocalStore:
         logger.error("%s", self._broken)
 
 
+def metadata_file(changes: Sequence[Change]) -> bytes:
+    """Return a file of metadata that has one commit."""
+    return _write_line(1, changes)
+
+
 def _write_line(version: int, changes: Sequence[Change]) -> bytes:
     text = f'{{"version":{version},"changes":[{",".join(map(to_text, changes))}]}}'.encode()
     return b"%08x %s\n" % (crc32(text), text)

@@ -293,12 +293,13 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker, FollowedBroker):
         """
         found: list[ConsumedRecord] = []
         # The bytes are taken in the broker's thread, and decoded in this one.
-        for place, data, aborted in self._in_loop(
+        for place, first, data, aborted in self._in_loop(
             lambda: self._read(topic, partition, read_committed)
         ):
             for _, batch in visible_batches(memoryview(data), aborted):
-                if batch is not None:
-                    found += [consumed(place, record) for record in iterate_records(batch)]
+                if batch is not None:  # the first one may begin with records that were deleted
+                    records = [consumed(place, record) for record in iterate_records(batch)]
+                    found += [record for record in records if record.offset >= first]
         return found
 
     def dump(self, *topics: str) -> str:
@@ -454,7 +455,7 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker, FollowedBroker):
 
     def _read(
         self, topic: str, index: int | None, read_committed: bool
-    ) -> list[tuple[TopicPartition, bytes, list[Any] | None]]:
+    ) -> list[tuple[TopicPartition, int, bytes, list[Any] | None]]:
         replicas = self._services.replicas
         if index is None:
             partitions = [p for _, p in sorted(replicas.partitions_of(topic).items())]
@@ -472,7 +473,7 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker, FollowedBroker):
                 end = partition.last_stable_offset
                 aborted = log.aborted_transactions(log.log_start_offset, end)
             data = b"".join(log.read_batches(log.log_start_offset, end))
-            found.append((partition.topic_partition, data, aborted))
+            found.append((partition.topic_partition, log.log_start_offset, data, aborted))
         return found
 
     def _wanted_offsets(

@@ -13,7 +13,9 @@ loads this module.
 import itertools
 import re
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +33,7 @@ SECURE_MARKER = "kafka_secure"
 RECORDS_MARKER = "kafka_records"
 CHAOS_MARKER = "kafka_chaos"
 CHAOS_FIXTURE = "kafka_chaos_rules"
+JOURNAL_OPTION = "--kafka-journal"
 NAME_MAX = 200
 """Kafka allows 249 characters in a topic's name."""
 
@@ -39,7 +42,17 @@ _numbers = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the markers known."""
+    """Make the markers known, and the directory of reports.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    directory = config.getoption(JOURNAL_OPTION, default=None)
+    if directory is not None:
+        try:
+            _journal_of(config, directory).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise pytest.UsageError(f"{JOURNAL_OPTION} {directory}: {error.strerror}") from None
     config.addinivalue_line(
         "markers",
         f"{MARKER}(partitions=1, config=None): how the topic of the fixture kafka_topic is made",
@@ -67,7 +80,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of this plugin."""
-    parser.getgroup("kafkalite").addoption(
+    group = parser.getgroup("kafkalite")
+    group.addoption(
+        JOURNAL_OPTION,
+        metavar="DIR",
+        help="write what Kafka was asked, and its state, to a file for each test that fails",
+    )
+    group.addoption(
         "--kafka-chaos-seeds",
         type=int,
         default=1,
@@ -108,6 +127,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = outcome.get_result()
     if not report.failed:
         return
+    sections: list[tuple[str, str]] = []
     fixtures = {id(each): each for each in getattr(item, "funcargs", {}).values()}
     for fixture in fixtures.values():  # one may come by several names
         take = _REPORTS.get((type(fixture).__module__, type(fixture).__name__))
@@ -117,7 +137,27 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             told = take(fixture, item.stash.get(_BEGAN, (0.0, 0)))
         except RuntimeError:  # it was stopped by the test
             continue
-        report.sections += told.sections()
+        sections += told.sections()
+    directory = item.config.getoption(JOURNAL_OPTION)
+    if sections and directory is not None:
+        _write_report(_journal_of(item.config, directory), report, sections)
+    report.sections += sections
+
+
+def _journal_of(config: pytest.Config, directory: str) -> Path:
+    return config.invocation_params.dir / directory
+
+
+def _write_report(
+    directory: Path, report: pytest.TestReport, sections: list[tuple[str, str]]
+) -> None:
+    """Write a file for a test that failed; the name ends with a checksum of the test's whole id."""
+    name = _NOT_IN_NAMES.sub("-", report.nodeid)[-NAME_MAX:].strip("-.")
+    when = "" if report.when == "call" else f"-{report.when}"
+    path = directory / f"{name}-{zlib.crc32(report.nodeid.encode()):08x}{when}.txt"
+    failure = ("failure", report.longreprtext)
+    parts = [f"--- {title}\n\n{text.rstrip()}\n" for title, text in (*sections, failure)]
+    path.write_text(f"{report.nodeid}\n\n" + "\n".join(parts), encoding="utf-8")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+import threading
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -106,6 +107,39 @@ def test_not_a_byte_changes_and_all_is_there(data, is_clean):
         assert committed[0].offset == 100
         group.close()
     assert bytes_of(data) == before
+
+
+def test_a_broker_that_runs_goes_on_while_it_is_shown(tmp_path):
+    written = [str(number).encode() for number in range(200)]
+    with Broker(data_dir=tmp_path) as owner:
+        owner.create_topic("orders")
+        for value in written:
+            owner.produce("orders", value)
+        before = bytes_of(tmp_path / "orders-0")
+        with Shown(tmp_path) as shown:
+            assert read(shown.bootstrap, "orders", 1, 200) == written
+            assert bytes_of(tmp_path / "orders-0") == before
+            owner.produce("orders", b"meanwhile")
+            assert read(shown.bootstrap, "orders", 1, 200) == written  # as it was
+        is_over = threading.Event()
+
+        def write():
+            while not is_over.is_set():
+                owner.produce("orders", value := b"%d" % len(written))
+                written.append(value)
+
+        written.append(b"meanwhile")
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            with Shown(tmp_path) as shown:
+                found = read(shown.bootstrap, "orders", 1, 201)
+        finally:
+            is_over.set()
+            writer.join()
+        assert found == written[: len(found)]
+    with Broker(data_dir=tmp_path) as owner:
+        assert [record.value for record in owner.records("orders")] == written
 
 
 def test_what_would_write_is_refused_with_the_reason(data):

@@ -1,15 +1,16 @@
-"""Ten faults as other projects' tests make them, said in JSON over HTTP.
+"""Faults as other projects' tests make them, said in JSON over HTTP.
 
 The patterns are those of librdkafka's mock cluster (errors pushed for an API), kfake's control
-functions (an answer, a closed connection or a delay for a key) and sarama's mock broker (a sequence
-of answers).
+functions (an answer, a closed connection or a delay for a key), sarama's mock broker (a sequence
+of answers), and of Apache Kafka: its mock client (answers prepared in an order) and its proxy
+(a connection closed after the request was applied, an error for the clients of some name).
 """
 
 import json
 import urllib.request
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from kafkalite.testing import Broker
 
@@ -196,3 +197,52 @@ def test_a_topic_that_brokers_do_not_know_of_yet(broker):
         send(producer(broker, **{"topic.metadata.propagation.max.ms": 20_000}), topic="new") is None
     )
     assert hits(broker, path) == 3
+
+
+def test_a_producer_whose_coordinator_loads_and_then_moves(broker):
+    """Kafka's mock client: InitProducerId answered with two errors, and then by the cluster."""
+    answers = ["COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "ok"]
+    path = fault(broker, api="InitProducerId", transactional_id="tx", sequence=answers)
+    client = producer(broker, **{"transactional.id": "tx"})
+    client.init_transactions(20)
+    assert hits(broker, path) == 3
+    client.begin_transaction()
+    assert send(client) is None
+    client.commit_transaction(20)
+    assert len(broker.records("orders", read_committed=True)) == 1
+
+
+def test_a_commit_that_was_applied_before_its_connection_closed(broker):
+    """Kafka's proxy: EndTxn reaches the broker, and its answer nobody."""
+    client = producer(broker, **{"transactional.id": "tx"})
+    client.init_transactions(20)
+    client.begin_transaction()
+    assert send(client) is None
+    path = fault(broker, api="EndTxn", transactional_id="tx", lose_reply=True, once=True)
+    client.commit_transaction(20)
+    assert hits(broker, path) == 1
+    assert len(broker.requests("EndTxn")) == 2
+    assert len(broker.records("orders", read_committed=True)) == 1
+
+
+def test_a_restore_that_is_out_of_range_begins_again(broker):
+    """Kafka's proxy: OFFSET_OUT_OF_RANGE for the consumer of that name, which has no reset."""
+    for value in (b"1", b"2", b"3"):
+        broker.produce("orders", value, partition=0)
+    said = {"api": "Fetch", "client_id": "*-restore-consumer", "topic": "orders", "partition": 0}
+    path = fault(broker, **said, error="OFFSET_OUT_OF_RANGE", once=True)
+    other = consumer(broker, **{"client.id": "app-consumer"})
+    other.assign([TopicPartition("orders", 0, 0)])
+    assert [first(other).value() for _ in range(3)] == [b"1", b"2", b"3"]
+    other.close()
+    assert hits(broker, path) == 0
+    restore = consumer(
+        broker, **{"client.id": "app-restore-consumer", "auto.offset.reset": "error"}
+    )
+    restore.assign([TopicPartition("orders", 0, 1)])  # its checkpoint
+    told = restore.poll(20)
+    assert told.error().code() == KafkaError._AUTO_OFFSET_RESET
+    restore.assign([TopicPartition("orders", 0, 0)])  # without the state that it had
+    assert [first(restore).value() for _ in range(3)] == [b"1", b"2", b"3"]
+    assert hits(broker, path) == 1
+    restore.close()

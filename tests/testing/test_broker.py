@@ -9,6 +9,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 import kafkalite
+from kafkalite.client.admin import delete_records
+from kafkalite.client.cluster import Client
 from kafkalite.config import KafkaliteConfigError
 from kafkalite.network.listeners import BindError
 from kafkalite.testing import Broker
@@ -371,6 +373,17 @@ class TestRequests:
         assert find_api("JoinGroup") is find_api("JOIN_GROUP") is ApiKey.JOIN_GROUP
         with pytest.raises(ValueError, match="no API named 'Nope'"):
             find_api("Nope")
+
+
+def test_records_that_were_deleted_are_not_told(broker):
+    broker.create_topic("orders")
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 1_000})
+    for number in range(5):
+        producer.produce("orders", str(number))
+    assert producer.flush(20) == 0
+    with Client(broker.bootstrap) as client:
+        delete_records(client, {TopicPartition("orders", 0): 3})  # amid the one batch
+    assert [record.value for record in broker.records("orders")] == [b"3", b"4"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from kafkalite.faults.specification import FaultRuleError
 from kafkalite.testing import Broker
 from kafkalite.testing.faults import FaultNeverFired
+from kafkalite.wire.errors import ErrorCode
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +307,19 @@ def test_metadata_can_be_stale(broker):
         assert "new" not in admin.list_topics(timeout=10).topics
         assert rule.hits
     assert "new" in admin.list_topics(timeout=10).topics
+
+
+def test_stale_metadata_are_stale_for_who_would_create_the_topic_too(broker):
+    rule = broker.faults.on("Metadata").stale_metadata().times(2)
+    broker.create_topic("new")
+    client = producer(broker)
+    client.produce("new", b"x")
+    assert client.flush(20) == 0
+    assert rule.hits == 2
+    answers = [seen.response for seen in broker.requests("Metadata")]
+    codes = [topic.error_code for answer in answers[:2] for topic in answer.topics]
+    assert set(codes) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert [record.value for record in broker.records("new")] == [b"x"]
 
 
 def test_metadata_names_the_error_of_one_topic_and_all_brokers(broker):

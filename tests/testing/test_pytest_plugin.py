@@ -176,6 +176,57 @@ def test_a_failure_is_reported_with_what_the_broker_was_asked(run):
     assert " earlier " not in text
 
 
+def test_reports_of_failures_are_written_to_files(run, pytester):
+    run(
+        """
+        import pytest
+        from kafkalite.client.cluster import Client
+
+        @pytest.mark.parametrize("value", ["a/b", "a b", "x"])
+        def test_one(kafka_broker, kafka_topic, value):
+            with Client(kafka_broker.bootstrap, client_id="mine") as client:
+                client.fetch_metadata(["ordres"])
+            assert value == "right"
+
+        def test_two():
+            assert False
+
+        @pytest.fixture
+        def broken(kafka_broker):
+            yield
+            raise OSError("no end")
+
+        def test_three(broken):
+            pass
+
+        def test_four(kafka_broker):
+            pass
+        """,
+        "--kafka-journal",
+        "reports/kafka",
+    ).assert_outcomes(passed=2, failed=4, errors=1)
+    files = sorted((pytester.path / "reports" / "kafka").iterdir())
+    assert len(files) == 4
+    texts = {file.name: file.read_text(encoding="utf-8") for file in files}
+    assert sum("test_one[a/b]\n" in text for text in texts.values()) == 1
+    assert sum("test_one[a b]\n" in text for text in texts.values()) == 1
+    for name, text in texts.items():
+        assert "--- what may be wrong" in text
+        if name.endswith("-teardown.txt"):
+            assert "no end" in text
+        else:
+            assert "client 'mine' asked for topic 'ordres', which does not exist" in text
+            assert "Metadata v" in text
+            assert 'value == "right"' in text
+
+
+def test_a_directory_of_reports_that_cannot_be_is_told(pytester):
+    pytester.makefile(".txt", taken="")
+    result = pytester.runpytest_inprocess("--kafka-journal", "taken.txt")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--kafka-journal taken.txt: File exists*"])
+
+
 @pytest.mark.slow
 def test_a_failure_of_a_cluster_is_reported_too(run):
     result = run(

@@ -154,6 +154,31 @@ def test_old_values_are_compacted_away_after_their_lag():
         assert len([key for key, _ in left if key == b"k"]) == 1
 
 
+def test_tombstones_are_there_for_their_time_and_then_gone():
+    """delete.retention.ms"""
+    with Broker() as broker:
+        config = {
+            "cleanup.policy": "compact",
+            "delete.retention.ms": 3_600_000,
+            "segment.ms": 600_000,
+            "min.cleanable.dirty.ratio": 0.01,
+        }
+        broker.create_topic("orders", config=config)
+        broker.produce("orders", b"value", key=b"k")
+        broker.produce("orders", None, key=b"k")
+
+        def left_after(seconds):
+            """Fill another segment, so that all before it is cleaned."""
+            broker.clock.advance(seconds)
+            broker.produce("orders", b"more", key=b"other")
+            broker.clock.advance(60)
+            return [record.value for record in broker.records("orders") if record.key == b"k"]
+
+        assert left_after(700) == [None]  # cleaned: its time begins
+        assert left_after(1_800) == [None]
+        assert left_after(1_800) == []
+
+
 def test_a_round_goes_on_without_who_does_not_come(broker):
     """max.poll.interval.ms: the rebalance timeout of a member that is alive and does not poll"""
     idle = Consumer(
