@@ -251,7 +251,10 @@ class GroupShard:
     def _topics_changed(self, event: TopicsChanged, ticket: Ticket, now: Now) -> Result:
         del now
         for group_id in self.subscribers.of(event.topics):
-            self.groups[group_id].on_topics_changed()
+            # Where the log had a group of two kinds (rule 346), the earlier one is still listed.
+            group = self.groups.get(group_id)
+            if group is not None:
+                group.on_topics_changed()
         return Result(replies=((ticket, None),), at_once=True)
 
     def _expire_offsets(self, now: Now) -> Result:

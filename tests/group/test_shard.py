@@ -1,10 +1,11 @@
 """Loading, replay and time of a whole shard."""
 
+from itertools import permutations
 from types import SimpleNamespace
 
 import pytest
 
-from kafkalite.coordinator.shard import NOTHING, Now
+from kafkalite.coordinator.shard import NOTHING, Now, StoredRecord, Ticket
 from kafkalite.group.classic import part
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.join import JoinGroup
@@ -19,6 +20,8 @@ from kafkalite.wire.messages.heartbeat import HeartbeatRequest
 from kafkalite.wire.messages.join_group import JoinGroupRequest
 from kafkalite.wire.messages.leave_group import LeaveGroupRequest
 from kafkalite.wire.messages.sync_group import SyncGroupRequest
+from kafkalite.wire.stored import consumer_group, group_metadata, share_group, streams_group
+from kafkalite.wire.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
 from tests.group.harness import SECOND, SESSION_MS, Client, GroupHarness
 
 
@@ -174,3 +177,79 @@ class TestOtherKinds:
         assert len(harness.list_groups(types=["Streams", "nonsense"])) == 1
         assert harness.list_groups(types=["classic"]) == []
         assert harness.list_groups(types=["nonsense"]) == []
+
+
+MADE_BY = {
+    GroupKind.CLASSIC: [
+        (group_metadata.GroupMetadataKey(group="g"), group_metadata.GroupMetadataValue()),
+    ],
+    GroupKind.CONSUMER: [
+        (
+            consumer_group.ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"),
+            consumer_group.ConsumerGroupMemberMetadataValue(subscribed_topic_names=["consumed"]),
+        ),
+        (
+            consumer_group.ConsumerGroupMetadataKey(group_id="g"),
+            consumer_group.ConsumerGroupMetadataValue(epoch=3),
+        ),
+    ],
+    GroupKind.SHARE: [
+        (
+            share_group.ShareGroupMemberMetadataKey(group_id="g", member_id="m"),
+            share_group.ShareGroupMemberMetadataValue(subscribed_topic_names=["shared"]),
+        ),
+        (
+            share_group.ShareGroupMetadataKey(group_id="g"),
+            share_group.ShareGroupMetadataValue(epoch=3),
+        ),
+    ],
+    GroupKind.STREAMS: [
+        (
+            streams_group.StreamsGroupTopologyKey(group_id="g"),
+            streams_group.StreamsGroupTopologyValue(
+                subtopologies=[
+                    streams_group.Subtopology(subtopology_id="0", source_topics=["streamed"])
+                ]
+            ),
+        ),
+        (
+            streams_group.StreamsGroupMetadataKey(group_id="g"),
+            streams_group.StreamsGroupMetadataValue(epoch=3),
+        ),
+    ],
+}
+"""Records that make a group of each kind, the last of which removes it as a tombstone."""
+
+
+@pytest.mark.parametrize(("first", "second"), [*permutations(MADE_BY, 2)])
+class TestContradictingKinds:
+    """A log in which one group is of two kinds, and no tombstone between them (rule 346)."""
+
+    @pytest.fixture
+    def shard(self, first, second):
+        shard = GroupShard(GroupSettings())
+        offset = OffsetCommitKey(group="g", topic="t", partition=0)
+        shard.replay(StoredRecord(offset, OffsetCommitValue(offset=5)))
+        for kind in (first, second):
+            for key, value in MADE_BY[kind]:
+                shard.replay(StoredRecord(key, value))
+        return shard
+
+    def test_the_later_kind_counts_and_offsets_stay(self, shard, first, second):
+        assert {name: group.kind for name, group in shard.groups.items()} == {"g": second}
+        shard.on_loaded(Now(0, 0))
+        assert shard.offsets.get("g", "t", 0).offset == 5
+
+    def test_tombstones_of_the_earlier_kind_do_not_touch_it(self, shard, first, second):
+        for key, _ in reversed(MADE_BY[first]):
+            shard.replay(StoredRecord(key, None))
+        assert shard.groups["g"].kind is second
+
+    def test_topics_of_the_earlier_kind_may_change_when_there_is_no_group(
+        self, shard, first, second
+    ):
+        for key, _ in reversed(MADE_BY[second]):
+            shard.replay(StoredRecord(key, None))
+        assert shard.groups == {}
+        topics = frozenset({"consumed", "shared", "streamed"})
+        assert not shard.handle(TopicsChanged(topics), Ticket(1), Now(0, 0)).records
