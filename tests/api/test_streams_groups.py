@@ -106,6 +106,13 @@ def test_topics_that_no_application_may_have_are_refused_first(client, topology,
     assert (response.member_id, response.member_epoch, response.status) == ("", 0, [])
 
 
+def test_internal_topics_of_kafka_come_before_names_that_are_none(client):
+    a = Thread("a")
+    topology = message(subtopology("0", "a!b __consumer_offsets"))
+    response = join(client, "refused", a, topology=topology)
+    assert "Use of Kafka internal topics __consumer_offsets" in response.error_message
+
+
 def test_requests_that_make_no_sense_are_refused(client):
     response = join(client, "refused", Thread("a"), instance_id="i")
     assert response.error_code == ErrorCode.INVALID_REQUEST
@@ -143,8 +150,9 @@ def test_many_failures_are_summed_up():
 def test_without_the_protocol_all_is_refused():
     config = {"group.coordinator.rebalance.protocols": "classic,consumer"}
     with Broker(config=config) as broker, RawClient(broker) as client:
-        response = heartbeat(client, "g", Thread("a"), **joining(Thread("a")))
-        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        forbidden = Thread("a", topology=(subtopology("0", "__consumer_offsets"),))
+        response = heartbeat(client, "g", Thread("a"), **joining(forbidden))
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION, "before anything else"
         assert describe(client, "g")[0].error_code == ErrorCode.UNSUPPORTED_VERSION
 
 

@@ -16,11 +16,16 @@ from kafkalite.wire.messages.streams_group_heartbeat import (
     Status,
     TopicPartition,
 )
+from kafkalite.wire.stored.consumer_group import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+)
 from kafkalite.wire.stored.group_metadata import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
 )
+from kafkalite.wire.stored.share_group import ShareGroupMetadataKey, ShareGroupMetadataValue
 from kafkalite.wire.stored.streams_group import StreamsGroupTopologyKey
 from tests.group.streams.harness import (
     StreamsHarness,
@@ -108,6 +113,74 @@ class TestGroup:
             refusal = harness.refusal(thread, **joining(thread))
             assert refusal.code is ErrorCode.GROUP_MAX_SIZE_REACHED
             assert "maximum capacity of 1 members" in refusal.message
+
+    @pytest.mark.parametrize("epoch", [0, 1, -1])
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            (ConsumerGroupMetadataKey(group_id="app"), ConsumerGroupMetadataValue(epoch=3)),
+            (ShareGroupMetadataKey(group_id="app"), ShareGroupMetadataValue(epoch=3)),
+        ],
+        ids=["consumer", "share"],
+    )
+    def test_empty_groups_of_the_other_new_kinds_are_not_found_either(self, key, value, epoch):
+        harness, a = simple("a")
+        for shard in (harness.shard, harness.replica):
+            shard.replay(StoredRecord(key, value))
+        a.epoch = epoch
+        assert harness.refusal(a, **joining(a)).code is ErrorCode.GROUP_ID_NOT_FOUND
+        assert harness.kinds() == []
+
+
+NO_SUCH_TASK = {"active_tasks": task_lists("7_0"), "standby_tasks": [], "warmup_tasks": []}
+
+
+class TestOrder:
+    """Of several faults the first in the order of streamsGroupHeartbeat is told."""
+
+    def test_a_full_group_comes_before_another_topology(self):
+        harness = StreamsHarness({"in1": 2}, group_max_size=1)
+        a, b = Thread("a", topology=SIMPLE), Thread("b", topology=STATEFUL)
+        harness.join(a)
+        assert harness.refusal(b, **joining(b)).code is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+    def test_a_group_that_is_not_there_comes_before_the_member(self):
+        harness, a = simple("a")
+        a.epoch = 3
+        refusal = harness.refusal(a, **NO_SUCH_TASK)
+        assert refusal.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+    def test_who_is_no_member_comes_before_the_tasks(self):
+        harness, a, b = simple("a", "b")
+        harness.join(a)
+        b.epoch = 99
+        assert harness.refusal(b, **NO_SUCH_TASK).code is ErrorCode.UNKNOWN_MEMBER_ID
+
+    @pytest.mark.parametrize("epoch", [1, 99])
+    def test_the_epoch_comes_before_the_tasks(self, epoch):
+        harness, a = simple("a")
+        harness.join(a)
+        harness.beat(a, rack_id="r")
+        a.epoch = epoch
+        assert harness.refusal(a, **NO_SUCH_TASK).code is ErrorCode.FENCED_MEMBER_EPOCH
+
+    def test_another_topology_comes_before_topics_that_lack(self):
+        harness, a, b = simple("a", "b")
+        harness.join(a)
+        harness.delete("in1")
+        b.topology = (subtopology("0", "other"),)
+        refusal = harness.refusal(b, **joining(b))
+        assert (refusal.code, refusal.message) == (
+            ErrorCode.INVALID_REQUEST,
+            "Topology updates are not supported yet.",
+        )
+
+    def test_topics_that_lack_come_before_the_tasks(self):
+        """Without a validated topology it is not known which tasks there are."""
+        harness, a = simple("a")
+        harness.join(a)
+        harness.delete("in1")
+        assert statuses(harness.beat(a, **NO_SUCH_TASK)) == [1]
 
 
 class TestMember:
@@ -702,6 +775,14 @@ class TestAnswer:
         assert "Streams group member a " in harness.beat(b).status[-1].status_detail
         harness.leave(b)
         assert harness.join(a).status == []
+
+    def test_who_is_no_member_may_want_it_upon_leaving_as_with_kafka(self):
+        """It is refused, and noted before that."""
+        harness, a, b = simple("a", "b")
+        harness.join(a)
+        b.epoch = -1
+        assert harness.refusal(b, shutdown_application=True).code is ErrorCode.UNKNOWN_MEMBER_ID
+        assert statuses(harness.beat(a)) == [4]
 
     def test_endpoints_are_told_to_who_knows_another_epoch(self):
         harness = StreamsHarness({"in1": 2, "st-rep": 2, "st-store-changelog": 2})

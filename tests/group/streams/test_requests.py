@@ -98,3 +98,45 @@ def test_a_topology_that_makes_no_sense_is_refused_as_such():
 def test_what_is_not_supported_comes_before_what_makes_no_sense():
     with pytest.raises(KafkaError, match="Static membership"):
         check_heartbeat(join(instance_id="i", member_id=""))
+
+
+JOIN_FAULTS = [
+    ({"instance_id": ""}, "Static membership is not yet supported."),
+    ({"task_offsets": []}, "TaskOffsets are not supported yet."),
+    ({"task_end_offsets": []}, "TaskEndOffsets are not supported yet."),
+    ({"warmup_tasks": TASKS}, "WarmupTasks are not supported yet."),
+    ({"topology": BY_PATTERN}, "Regular expressions for source topics are not supported yet."),
+    ({"member_id": ""}, "MemberId can't be empty."),
+    ({"group_id": " "}, "GroupId can't be empty."),
+    ({"rack_id": ""}, "RackId can't be empty."),
+    ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
+    ({"active_tasks": TASKS}, "ActiveTasks must be empty when (re-)joining."),
+    ({"standby_tasks": TASKS}, "StandbyTasks must be empty when (re-)joining."),
+    ({"warmup_tasks": None}, "WarmupTasks must be empty when (re-)joining."),
+    ({"topology": None}, "Topology must be non-null when (re-)joining."),
+]
+"""What may be wrong with a join, in Kafka's order; a field of two of them has the earlier one."""
+
+LATER_FAULTS = [
+    *JOIN_FAULTS[:8],
+    ({"member_epoch": -3}, "MemberEpoch is -3, but must be greater than or equal to -2."),
+    ({"active_tasks": []}, "If one task-type is non-null, all must be non-null."),
+    ({"topology": message()}, "Topology can only be provided when (re-)joining."),
+]
+"""The same with other heartbeats."""
+
+
+@pytest.mark.parametrize(
+    ("make", "faults"),
+    [
+        *((join, JOIN_FAULTS[position:]) for position in range(len(JOIN_FAULTS))),
+        *((request, LATER_FAULTS[position:]) for position in range(len(LATER_FAULTS))),
+    ],
+)
+def test_of_several_faults_the_first_in_kafkas_order_is_told(make, faults):
+    fields = {}
+    for fault, _ in reversed(faults):
+        fields |= fault
+    with pytest.raises(KafkaError) as refusal:
+        check_heartbeat(make(**fields))
+    assert refusal.value.message == faults[0][1]
