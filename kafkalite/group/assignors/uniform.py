@@ -84,7 +84,7 @@ class _DifferentTopics:
         self.owners = {topic_id: [NOBODY] * self.counts[topic_id] for topic_id in self.readers}
         self.loads = [0] * len(members)
         for number, member in enumerate(members):
-            reads = {*member.topic_ids}
+            reads = {*member.topic_ids} if member.assigned else ()
             for topic_id, partitions in member.assigned.items():
                 if topic_id in reads:
                     self.loads[number] += len(partitions)
@@ -124,10 +124,9 @@ class _DifferentTopics:
         if walk.begin(self.readers[topic_id]) <= 1:
             return 0
         owners = self.owners[topic_id]
-        partitions = sorted(range(len(owners)), key=lambda partition: owners[partition])
         left: dict[int, list[int]] = {}
-        for partition in partitions:
-            left.setdefault(owners[partition], []).append(partition)
+        for partition, owner in enumerate(owners):
+            left.setdefault(owner, []).append(partition)
         moved = 0
         while not walk.is_balanced:
             most = walk.next_most()
@@ -172,9 +171,13 @@ class _Walk:
         self._most_start = self._most_end = self._most_level = self._most_next = 0
 
     def begin(self, readers: Sequence[int]) -> int:
-        """Start with a topic; return by how much its readers' loads differ."""
+        """Start with a topic; return by how much its readers' loads differ.
+
+        Args:
+            readers: ascending, so that of equals the lower number comes first.
+        """
         loads = self._loads
-        self._sorted = sorted(readers, key=lambda number: (loads[number], number))
+        self._sorted = sorted(readers, key=loads.__getitem__)
         least, most = loads[self._sorted[0]], loads[self._sorted[-1]]
         size = len(self._sorted)
         self._least_end, self._least_level, self._least_next = 0, least - 1, 0

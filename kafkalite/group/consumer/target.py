@@ -67,6 +67,7 @@ class TargetBuilder:
         if owner is not None and owner != after.member_id:
             del self._members[owner]
         self._counts: dict[UUID, int] = {}
+        self._ids: dict[str, UUID | None] = {}
         self._topics: dict[tuple[tuple[str, ...], str | None], list[UUID]] = {}
 
     def build(
@@ -112,11 +113,19 @@ class TargetBuilder:
         if ids is None:
             ids = self._topics[key] = []
             for name in copied_set_order(self._group.topics_of(member), string_hash):
-                topic = self._metadata.topic(name)
-                if topic is not None:
-                    ids.append(topic.topic_id)
-                    self._counts[topic.topic_id] = len(topic.partitions)
+                if name not in self._ids:
+                    self._ids[name] = self._look_up(name)
+                topic_id = self._ids[name]
+                if topic_id is not None:
+                    ids.append(topic_id)
         return ids
+
+    def _look_up(self, name: str) -> UUID | None:
+        topic = self._metadata.topic(name)
+        if topic is None:
+            return None
+        self._counts[topic.topic_id] = len(topic.partitions)
+        return topic.topic_id
 
     def _existing(self, topic_id: UUID, partitions: Iterable[int]) -> tuple[int, ...]:
         """Leave out what this broker does not know yet: it may be behind who wrote the target."""

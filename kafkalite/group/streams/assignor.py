@@ -4,7 +4,7 @@ After Kafka's StickyTaskAssignor: tasks stay where they were as long as nobody g
 is left goes to the process with the least load. Ties are broken as Java's collections do.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -59,51 +59,52 @@ def assign_tasks(
 class _Heap(Generic[Item]):
     """java.util.PriorityQueue: a binary heap whose ties fall as Java's sifting has them.
 
-    Keys are read at each comparison: they change while an item is outside.
+    An item's key is what it was when the item was added: it must not change before it is polled.
     """
 
-    __slots__ = ("_items", "_key")
+    __slots__ = ("_items", "_keys")
 
-    def __init__(self, key: Callable[[Item], float]) -> None:
+    def __init__(self) -> None:
         self._items: list[Item] = []
-        self._key = key
+        self._keys: list[float] = []
 
     def __bool__(self) -> bool:
         return bool(self._items)
 
-    def add(self, item: Item) -> None:
-        items, key = self._items, self._key
+    def add(self, item: Item, key: float) -> None:
+        items, keys = self._items, self._keys
         position = len(items)
         items.append(item)
-        wanted = key(item)
+        keys.append(key)
         while position > 0:
             parent = (position - 1) >> 1
-            if wanted >= key(items[parent]):
+            if key >= keys[parent]:
                 break
-            items[position] = items[parent]
+            items[position], keys[position] = items[parent], keys[parent]
             position = parent
-        items[position] = item
+        items[position], keys[position] = item, key
 
     def poll(self) -> Item:
         """Remove and return the least item; there must be one."""
-        items, key = self._items, self._key
+        items, keys = self._items, self._keys
         least = items[0]
-        last = items.pop()
+        item, key = items.pop(), keys.pop()
         size = len(items)
         if size == 0:
             return least
         position = 0
-        wanted = key(last)
-        while position < size >> 1:
+        inner_end = size >> 1
+        while position < inner_end:
             child = 2 * position + 1
+            child_key = keys[child]
             right = child + 1
-            if right < size and key(items[child]) > key(items[right]):
-                child = right
-            if wanted <= key(items[child]):
+            if right < size and child_key > keys[right]:
+                child, child_key = right, keys[right]
+            if key <= child_key:
                 break
-            items[position] = items[child]
+            items[position], keys[position] = items[child], child_key
             position = child
-        items[position] = last
+        items[position], keys[position] = item, key
         return least
 
 
@@ -154,16 +155,16 @@ class _Process:
         if len(self.counts) == 1:
             return next(iter(self.counts))
         if self._heap is None:
-            self._heap = _Heap(self.counts.__getitem__)
+            self._heap = _Heap()
             for member_id in hash_map_order(self.counts, string_hash):
-                self._heap.add(member_id)
+                self._heap.add(member_id, self.counts[member_id])
         return self._heap.poll()
 
     def add_to(self, member_id: str, task: TaskId) -> int:
         """Give a task to the member that `least_loaded` said; return how many it has."""
         count = self._put(member_id, task)
         if self._heap is not None:
-            self._heap.add(member_id)
+            self._heap.add(member_id, count)
         return count
 
     def _put(self, member_id: str, task: TaskId) -> int:
@@ -202,12 +203,10 @@ class _Assignment:
             for task in member.standby:
                 self._previous_standby.setdefault(task, []).append(member_id)
         self._process_order = hash_map_order(self._processes, string_hash, capacity=len(member_ids))
-        self._tasks = _tasks_of(subtopologies.items())
-        self._stateful_tasks = _tasks_of(
-            (name, subtopology)
-            for name, subtopology in subtopologies.items()
-            if subtopology.is_stateful
-        )
+        self._tasks = _tasks_of(subtopologies)
+        self._stateful_tasks = [
+            task for task in self._tasks if subtopologies[task.subtopology_id].is_stateful
+        ]
         active_count = len(self._tasks)
         self._active_quota = _Quota(active_count, len(member_ids))
         self._total_quota = _Quota(
@@ -229,7 +228,7 @@ class _Assignment:
     def assign_active(self) -> None:
         """Give tasks to who had them, then to who had their standby, then where load is least."""
         remaining = []
-        for task in sorted(self._tasks, key=_by_partition):
+        for task in self._tasks:
             owner = self._previous_active.get(task)
             if owner is None or not self._takes_active(owner, task):
                 remaining.append(task)
@@ -244,7 +243,7 @@ class _Assignment:
             member_id = process.least_loaded()
             self._active[member_id].add(task)
             self._count_active(process.add_to(member_id, task))
-            processes.add(process)
+            processes.add(process, process.load)
 
     def _takes_active(self, member_id: str, task: TaskId) -> bool:
         process = self._process_of[member_id]
@@ -263,7 +262,7 @@ class _Assignment:
     def assign_standby(self) -> None:
         """Give each stateful task its standbys, each in a process that lacks the task."""
         remaining: list[tuple[TaskId, int]] = []
-        for task in sorted(self._stateful_tasks, key=_by_partition, reverse=True):
+        for task in reversed(self._stateful_tasks):
             for given in range(self._standby_replicas):
                 if not self._stays_with_previous(task):
                     remaining.append((task, self._standby_replicas - given))
@@ -306,7 +305,7 @@ class _Assignment:
                 self._total_quota.on_assigned(process.add_to(member_id, task))
                 is_given = True
         for process in reversed(passed_over):
-            processes.add(process)
+            processes.add(process, process.load)
         return is_given
 
     # --- What both need -------------------------------------------------------------------------
@@ -330,18 +329,22 @@ class _Assignment:
         return best if may_share_process or task not in first.tasks else None
 
     def _process_heap(self) -> _Heap[_Process]:
-        heap: _Heap[_Process] = _Heap(lambda process: process.load)
+        heap: _Heap[_Process] = _Heap()
         for process_id in self._process_order:
-            heap.add(self._processes[process_id])
+            process = self._processes[process_id]
+            heap.add(process, process.load)
         return heap
 
 
-def _tasks_of(subtopologies: Iterable[tuple[str, AssignableSubtopology]]) -> Sequence[TaskId]:
-    return [
+def _tasks_of(subtopologies: Mapping[str, AssignableSubtopology]) -> Sequence[TaskId]:
+    """Return all tasks, by partition and then by subtopology."""
+    tasks = [
         TaskId(name, partition)
-        for name, subtopology in subtopologies
+        for name, subtopology in subtopologies.items()
         for partition in range(subtopology.task_count)
     ]
+    tasks.sort(key=_by_partition)
+    return tasks
 
 
 def _by_partition(task: TaskId) -> tuple[int, str]:

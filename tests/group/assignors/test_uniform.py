@@ -10,6 +10,7 @@ from kafkalite.group.assignors.assignment import GroupSpec, MemberSpec
 from kafkalite.group.assignors.uniform import assign_uniformly
 from tests.group.assignors.spec import of_case, spec
 from tests.group.assignors.vectors import assignment, cases, in_order, name
+from tests.group.work import calls_of
 
 TOPICS = [UUID(int=number << 100 | number) for number in range(1, 5)]
 
@@ -84,3 +85,24 @@ def made(reads, counts, same, had):
         is_homogeneous=same,
         partition_counts=counts,
     )
+
+
+@pytest.mark.parametrize("reads_per_member", [1, 2, 4])
+def test_work_grows_with_the_group_and_not_with_its_square(reads_per_member):
+    """Decision 0082: a target is computed in one turn."""
+
+    def work(size):
+        counts = dict.fromkeys(TOPICS, 2 * size)
+        reads = {
+            f"member {number}": [TOPICS[(number + step) % 4] for step in range(reads_per_member)]
+            for number in range(size)
+        }
+        same = reads_per_member == len(TOPICS)
+        had = assign_uniformly(made(reads, counts, same, {}))
+        reads["new"] = reads.pop("member 0")
+        return (
+            calls_of(lambda: assign_uniformly(made(reads, counts, same, {}))),
+            calls_of(lambda: assign_uniformly(made(reads, counts, same, had))),
+        )
+
+    assert all(large < 5 * small for small, large in zip(work(20), work(80), strict=True))

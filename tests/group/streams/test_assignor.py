@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kafkalite.group.streams.assignor import AssignableSubtopology, AssignmentMember, assign_tasks
 from kafkalite.group.streams.tasks import NO_TASKS, TaskId, Tasks, by_subtopology
+from tests.group.work import calls_of
 
 VECTORS = [
     json.loads(line)
@@ -176,3 +177,27 @@ def test_every_task_is_active_once_and_in_as_many_processes_as_there_are(
         assert len(holders) == len(set(holders))
         wanted = 1 + standby_replicas * topology[task.subtopology_id].is_stateful
         assert len(holders) == min(wanted, len(processes))
+
+
+@pytest.mark.parametrize("standby_replicas", [0, 1, 2])
+def test_work_grows_with_the_group_and_not_with_its_square(standby_replicas):
+    """Decision 0082: a target is computed in one turn."""
+
+    def work(size):
+        members = [member(f"member {number}") for number in range(size)]
+        topology = subtopologies(X=5 * size, y=5 * size)
+        first = {}
+
+        def assign(found):
+            found |= assign_tasks(members, topology, standby_replicas=standby_replicas)
+
+        def assign_again():
+            kept = [
+                member(name, active=target.active, standby=target.standby)
+                for name, target in first.items()
+            ]
+            assign_tasks([*kept[1:], member("new")], topology, standby_replicas=standby_replicas)
+
+        return calls_of(lambda: assign(first)), calls_of(assign_again)
+
+    assert all(large < 5 * small for small, large in zip(work(20), work(80), strict=True))
