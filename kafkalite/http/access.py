@@ -5,6 +5,7 @@ A browser lets any page send requests to this machine. So a `Host` that is a for
 send unasked (rule 621).
 """
 
+import binascii
 import hmac
 import ipaddress
 from collections.abc import Iterable, Mapping
@@ -86,13 +87,14 @@ class AccessRules:
             return False
         if self._is_token(query.get("token", "")):
             return True
-        scheme, _, shown = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._is_token(shown.strip()):
+        if self._is_token(_authorization(headers.get("authorization", ""))):
             return False
         if self._is_token(_cookie(headers.get("cookie", ""))):
             return False
         raise HttpError(
-            401, "this port is not for everybody: add ?token=... or Authorization: Bearer"
+            401,
+            "this port is not for everybody: add ?token=..., Authorization: Bearer, or a login "
+            "whose password is the token",
         )
 
     def _is_token(self, shown: str) -> bool:
@@ -114,6 +116,21 @@ def _without_port(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.rpartition(":")[0] if ":" in host else host
+
+
+def _authorization(text: str) -> str:
+    """Return the token of a header: a bearer's, or the password of a login by whatever name."""
+    scheme, _, shown = text.partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return shown.strip()
+        case "basic":
+            try:
+                login = binascii.a2b_base64(shown.strip(), strict_mode=True).decode()
+            except ValueError:
+                return ""
+            return login.partition(":")[2]
+    return ""
 
 
 def _cookie(text: str) -> str:

@@ -23,6 +23,7 @@ from kafkalite.fixtures.transfer import dump_topics, load_fixture
 from kafkalite.meta.events import CreateTopic, DeleteTopic
 from kafkalite.server.broker import Broker as ServerBroker
 from kafkalite.testing.clock import BrokerClock
+from kafkalite.testing.cluster_http import registry_url
 from kafkalite.testing.faults import Faults
 from kafkalite.testing.followed import FollowedBroker
 from kafkalite.testing.groups import (
@@ -185,8 +186,11 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker, FollowedBroker):
 
     @property
     def schema_registry_url(self) -> str:
-        """URL of its schema registry, for clients; made with `schema_registry=True`."""
-        return f"{self.http_url}/schema-registry"
+        """URL of its schema registry, for clients; made with `schema_registry=True`.
+
+        A token that was made up is the password in it, which clients show by themselves.
+        """
+        return registry_url(self.http_url)
 
     @property
     def http_url(self) -> str:

@@ -2,11 +2,19 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 if TYPE_CHECKING:
     from kafkalite.testing.broker_process import BrokerProcess
 
 REGISTRY_SETTINGS: Final[Mapping[str, str]] = {"kafkalite.schema.registry": "true"}
+
+
+def registry_url(http_url: str) -> str:
+    """Return where clients find the schema registry of an HTTP port; a token is the password."""
+    parts = urlsplit(http_url)
+    login = "".join(f":{token}@" for token in parse_qs(parts.query).get("token", ()))
+    return urlunsplit((parts.scheme, login + parts.netloc, "/schema-registry", "", ""))
 
 
 class ClusterHttp:
@@ -19,7 +27,7 @@ class ClusterHttp:
     def schema_registry_urls(self) -> dict[int, str]:
         """URL of each broker's schema registry; made with `schema_registry=True`."""
         urls = {
-            number: f"{broker.http_url}/schema-registry"
+            number: registry_url(broker.http_url)
             for number, broker in self.brokers.items()
             if broker.http_url is not None and REGISTRY_SETTINGS.items() <= broker.settings.items()
         }

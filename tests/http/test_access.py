@@ -1,5 +1,7 @@
 """The rules by themselves; on a socket they are in test_server."""
 
+from base64 import b64encode
+
 import pytest
 
 from kafkalite.http.access import AccessRules
@@ -35,10 +37,12 @@ def test_writing_needs_json():
     [
         ({}, {"token": "secret"}, True),
         ({"authorization": "bearer secret"}, {}, False),
+        ({"authorization": f"Basic {b64encode(b':secret').decode()}"}, {}, False),
+        ({"authorization": f"Basic {b64encode(b'anybody:secret').decode()}"}, {}, False),
         ({"cookie": "a=b; kafkalite-token=secret"}, {}, False),
     ],
 )
-def test_the_token_is_taken_from_three_places(headers, query, shown):
+def test_the_token_is_taken_from_four_places(headers, query, shown):
     assert RULES.check_token(headers, query) is shown
 
 
@@ -46,6 +50,12 @@ def test_the_token_is_taken_from_three_places(headers, query, shown):
 def test_other_tokens_are_refused(cookie):
     with pytest.raises(HttpError):
         RULES.check_token({"cookie": cookie, "authorization": "Basic secret"}, {"token": "é"})
+
+
+@pytest.mark.parametrize("login", [b"", b"secret", b"secret:", b":Secret", b":secret:", b":\xff"])
+def test_other_logins_are_refused(login):
+    with pytest.raises(HttpError):
+        RULES.check_token({"authorization": f"Basic {b64encode(login).decode()}"}, {})
 
 
 def test_without_a_token_nobody_is_asked():
