@@ -241,7 +241,8 @@ class ZooKeeper:
         config, logging = self.data_dir / "zoo.cfg", self.data_dir / "log4j2.properties"
         config.write_text(self._config_text())
         logging.write_text(LOGGING)
-        jars = JARS if self.tls is None else (*JARS, *NETTY_JARS)
+        is_plain = self.tls is None and not self.users  # a login, too, asks for Netty's classes
+        jars = JARS if is_plain else (*JARS, *NETTY_JARS)
         command = [*self.prefix, _find_java(), *JVM_OPTIONS, "-cp", _classpath(jars)]
         if self.users:
             logins = self.data_dir / "jaas.conf"
