@@ -9,7 +9,8 @@ import trio
 from kafkalite.config import BrokerConfig
 from kafkalite.meta.events import Event, RebalanceLeaders, RegisterBroker, UnregisterBroker
 from kafkalite.meta.image import BrokerImage, Image
-from kafkalite.wire.errors import KafkaError
+from kafkalite.meta.store import ReadOthers
+from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.meta.runner import MetadataRunner
@@ -28,6 +29,7 @@ class ControllerLoop:
 
     Attributes:
         live: the brokers that have a session, None while this broker is not told.
+        read_others: returns what others wrote, None while there is nothing.
     """
 
     def __init__(self, runner: "MetadataRunner", config: BrokerConfig) -> None:
@@ -35,6 +37,7 @@ class ControllerLoop:
         self._config = config
         self._woken = trio.Event()
         self.live: Mapping[int, BrokerImage] | None = None
+        self.read_others: ReadOthers | None = None
 
     def wake(self) -> None:
         """Compare again."""
@@ -66,11 +69,24 @@ class ControllerLoop:
         if not runner.is_controller or self.live is None:
             return
         events = registrations(runner.image, self.live)
-        if not events:
-            return
-        for result in await runner.submit_all(events):
+        for result in await runner.submit_all(events) if events else ():
             if isinstance(result, KafkaError):
                 raise result
+        if self.read_others is not None:
+            await self._take_up_others(self.read_others)
+
+    async def _take_up_others(self, read: ReadOthers) -> None:
+        try:
+            is_left = await self._runner.take_up(read)
+        except KafkaError as error:
+            if error.code is ErrorCode.NOT_CONTROLLER:
+                raise
+            logger.warning("what others wrote into the store is not taken up: %s", error.message)
+            is_left = False
+        if is_left:
+            self.wake()
+        elif self.read_others is read:
+            self.read_others = None
 
     async def rebalance(self) -> None:
         """Lead partitions back to their preferred replicas from time to time (rule 181)."""

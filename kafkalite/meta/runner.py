@@ -37,7 +37,7 @@ from kafkalite.meta.events import (
     RegisterBroker,
 )
 from kafkalite.meta.found_logs import FoundLog, adopt, is_stray, stale_logs
-from kafkalite.meta.image import BrokerImage, ConfigResource, Image, ImageBuilder, TopicImage
+from kafkalite.meta.image import BrokerImage, ConfigResource, Image, TopicImage
 from kafkalite.meta.kraft import KraftMetadata
 from kafkalite.meta.names import refusal_of_name
 from kafkalite.meta.peers import ControllerChannel
@@ -50,11 +50,13 @@ from kafkalite.meta.store import (
     MetadataStore,
     MetadataStoreError,
     OutcomeUnknown,
+    ReadOthers,
     SessionLost,
     SessionResumed,
     SessionSuspended,
     StoreConflict,
     StoreEvent,
+    WrittenByOthers,
 )
 from kafkalite.meta.topic_defaults import default_topic
 from kafkalite.types import TopicPartition
@@ -256,6 +258,19 @@ class MetadataRunner:
         self._apply(replace(image, version=version), changes)
         await self._store.compact(self._image)
 
+    async def take_up(self, read: ReadOthers) -> bool:
+        """Commit what others wrote, if this broker decides; tell whether there was anything."""
+        async with self._changing:
+            self._check_is_controller()
+            changes = await read(self._image)
+            try:
+                if changes:
+                    await self._commit(changes)
+            except KafkaError as error:
+                self._on_failed_commit(error)
+                raise
+        return bool(changes)
+
     async def preview(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
         """Return what `submit_all` would, and change nothing (validate_only)."""
         results: list[list[Change] | KafkaError] = []
@@ -427,8 +442,10 @@ class MetadataRunner:
 
     async def _follow(self) -> None:
         while True:
-            if self._behind and not self._suspended:
-                await self._try_to_catch_up()
+            try:
+                await self.catch_up_if_behind()
+            except KafkaError as error:
+                logger.info("metadata could not be read: %s", error.message)
             event: StoreEvent | None = None
             # No deadline is needed while nothing is missing: events come, or there is nothing.
             with trio.move_on_after(RETRY_S if self._behind else math.inf):
@@ -447,6 +464,8 @@ class MetadataRunner:
                 self._on_controller(broker_id, epoch)
             case FellBehind():
                 self._behind = True
+            case WrittenByOthers(read=read):
+                self._loop.read_others = read
             case SessionSuspended():
                 logger.warning("broker %d does not reach the metadata store", self._broker_id)
                 self._suspended = True
@@ -487,40 +506,24 @@ class MetadataRunner:
             logger.info("broker %d is not controller any more", self._broker_id)
         self._own_epoch = None
 
-    async def _try_to_catch_up(self) -> None:
-        async with self._changing:
-            try:
-                await self._catch_up(known_version=self._image.version)
-            except KafkaError as error:
-                logger.info("metadata could not be read: %s", error.message)
-
     async def _catch_up(self, *, known_version: int) -> None:
         """Load what the store has, if that is newer; the lock is held."""
         stored = await self._store.load(known_version)
         self._behind = False
         if stored is None:
             return
-        builder = ImageBuilder(
-            Image(
-                cluster_id=self._image.cluster_id,
-                controller_id=self._image.controller_id,
-                controller_epoch=self._image.controller_epoch,
-            )
-        )
-        for change in stored.changes:
-            change.apply_to(builder)
-        image = builder.build(stored.version)
-        self._image = image
+        known, image = self._image, Image(cluster_id=self._image.cluster_id)
+        image = replace(image.apply(stored.changes), version=stored.version)
+        self._image = image.with_controller(known.controller_id, known.controller_epoch)
         self._take_up_configs()
-        self._show(image, [ImageReplaced()])
+        self._show(self._image, [ImageReplaced()])
 
     # --- Deciding --------------------------------------------------------------------------------
 
     def _check_is_controller(self) -> None:
         if not self.is_controller:
-            raise KafkaError(
-                ErrorCode.NOT_CONTROLLER, f"broker {self._broker_id} is not the controller"
-            )
+            message = f"broker {self._broker_id} is not the controller"
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, message)
 
     def _on_failed_commit(self, error: KafkaError) -> None:
         logger.warning("metadata could not be stored: %s", error.message)
@@ -548,9 +551,8 @@ class MetadataRunner:
         self._changed = trio.Event()
 
     def _decide(self, events: Iterable[Event], image: Image | None = None) -> Decision:
-        return batch_decide(
-            events, image or self._image, self._config, and_then=self._new_addresses
-        )
+        known = image or self._image
+        return batch_decide(events, known, self._config, and_then=self._new_addresses)
 
     def _new_addresses(self, changes: Sequence[Change], image: Image) -> list[Change]:
         if self._store.shared:
@@ -561,9 +563,8 @@ class MetadataRunner:
         endpoints = self._config.endpoints(self._bound_ports)
         if self._store.shared:
             # Clients of other brokers come by no address that they could be told.
-            endpoints = with_hosts(
-                endpoints, self._config.listeners, host_name=socket.gethostname()
-            )
+            host = socket.gethostname()
+            endpoints = with_hosts(endpoints, self._config.listeners, host_name=host)
         rack = self._config.optional_str("broker.rack")
         return BrokerImage(broker_id=self._broker_id, endpoints=endpoints, rack=rack)
 
@@ -593,7 +594,6 @@ class MetadataRunner:
 
     def _require_channel(self) -> ControllerChannel:
         if self._channel is None:
-            raise KafkaError(
-                ErrorCode.NOT_CONTROLLER, f"broker {self._broker_id} is not the controller"
-            )
+            message = f"broker {self._broker_id} is not the controller"
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, message)
         return self._channel

@@ -4,7 +4,7 @@
 share, `meta/ensemble.py` the same in memory for tests and the simulator.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -13,6 +13,9 @@ from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 NO_CONTROLLER = -1
+
+ReadOthers = Callable[[Image], Awaitable[Sequence[Change]]]
+"""Returns what others than brokers made of an image."""
 
 
 class Stored(NamedTuple):
@@ -54,6 +57,18 @@ class FellBehind:
     """Commits were missed that the store does not hold one by one any more: load again."""
 
 
+@dataclass(slots=True, frozen=True, kw_only=True)
+class WrittenByOthers:
+    """Others than brokers may have written into the store. Only the controller is told.
+
+    Attributes:
+        read: returns what they made of an image, to be committed as it is. To be called while
+            nobody commits, and again until nothing is left.
+    """
+
+    read: ReadOthers
+
+
 @dataclass(slots=True, frozen=True)
 class SessionSuspended:
     """The store is not reached. Others may soon take this broker for dead: decide nothing."""
@@ -74,6 +89,7 @@ StoreEvent = (
     | LiveBrokers
     | ControllerChanged
     | FellBehind
+    | WrittenByOthers
     | SessionSuspended
     | SessionResumed
     | SessionLost

@@ -72,7 +72,14 @@ class Delete(NamedTuple):
     path: str
 
 
-Operation = Create | Set | Delete
+class Append(NamedTuple):
+    """A node to make, whose name ZooKeeper completes by a number."""
+
+    path: str
+    data: bytes
+
+
+Operation = Create | Set | Delete | Append
 
 
 def split_commit(changes: Sequence[Change], image: Image) -> list[list[Change]]:

@@ -11,7 +11,7 @@ Who decided upon an old image therefore changes nothing.
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -31,7 +31,6 @@ from kafkalite.meta.store import (
     CommitEvent,
     ControllerChanged,
     FellBehind,
-    LiveBrokers,
     MetadataStoreError,
     OutcomeUnknown,
     SessionLost,
@@ -40,6 +39,7 @@ from kafkalite.meta.store import (
     StoreConflict,
     Stored,
     StoreEvent,
+    WrittenByOthers,
 )
 from kafkalite.meta.zookeeper import kazoo_bridge, znodes
 from kafkalite.meta.zookeeper.access import (
@@ -48,17 +48,24 @@ from kafkalite.meta.zookeeper.access import (
     ZookeeperAccess,
     why_refused,
 )
-from kafkalite.meta.zookeeper.kazoo_bridge import NOT_REACHED, KazooTrioBridge, first_error, stop
+from kafkalite.meta.zookeeper.kazoo_bridge import (
+    NOT_REACHED,
+    KazooTrioBridge,
+    first_error,
+    stop,
+)
+from kafkalite.meta.zookeeper.live_brokers import read_brokers
 from kafkalite.meta.zookeeper.loader import read_everything
 from kafkalite.meta.zookeeper.multi_operations import (
-    Create,
-    Set,
     check_size,
     operations,
     split_commit,
 )
+from kafkalite.meta.zookeeper.notice_nodes import notices_of
+from kafkalite.meta.zookeeper.notices import Notices
 from kafkalite.meta.zookeeper.token_nodes import parents_of
 from kafkalite.meta.zookeeper.topic_deletions import Deletions
+from kafkalite.meta.zookeeper.transactions import fill
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -83,7 +90,7 @@ LONGER_SESSION_S: Final = 5.0
 RETRY_S: Final = 0.1
 _CONTRADICTIONS = (BadVersionError, NodeExistsError, NoNodeError, NoAuthError)
 
-CONTROLLER, CHANGES, BROKERS = "controller", "changes", "brokers"
+CONTROLLER, CHANGES, BROKERS, NOTICES = "controller", "changes", "brokers", "notices"
 
 
 class ZookeeperStore:
@@ -119,6 +126,8 @@ class ZookeeperStore:
         self._client: Any = None
         self._bridge: KazooTrioBridge
         self._deletions: Deletions
+        self._notices: Notices
+        self._watches: dict[str, Callable[[object], None]] = {}
         self._acl_of = self._access.acl_of
         self._broker_id = NO_CONTROLLER
         # The epoch of this broker, and the version of the node that fences it; -1 without one.
@@ -161,6 +170,7 @@ class ZookeeperStore:
         self._client.add_listener(lambda state: self._bridge.call(self._on_state, state))
         self._client.start_async()
         self._deletions = Deletions(self._client, self._one)
+        self._notices = Notices(self._client, self._one)
         try:
             with trio.fail_after(self._connection_timeout_ms / 1_000):
                 await self._make_folders()
@@ -325,6 +335,8 @@ class ZookeeperStore:
             epoch, version = znodes.read_controller_epoch(data), stat.version
         self._own_epoch, self._own_epoch_version = epoch, version
         await self._deletions.finish(version)
+        self._notices.forget()
+        self._to_read.add(NOTICES)
         self._read_soon(BROKERS)
         return epoch
 
@@ -346,11 +358,11 @@ class ZookeeperStore:
         with trio.CancelScope(shield=True):
             if self._deletions.is_due:
                 await self._deletions.finish(self._own_epoch_version)
-            parts = split_commit(changes, before)
+            parts, theirs = split_commit(changes, before), self._notices.theirs_of(changes)
             for number, part in enumerate(parts):
                 image = after if len(parts) == 1 else before.apply(part)
                 try:
-                    await self._commit_part(before, image, part)
+                    await self._commit_part(before, image, part, theirs)
                 except KafkaError as error:
                     if not number:
                         raise
@@ -365,6 +377,7 @@ class ZookeeperStore:
         before: Image,
         after: Image,
         changes: Sequence[Change],
+        theirs: Collection[str],
         overwritten: frozenset[str] = frozenset(),
     ) -> None:
         transaction = self._client.transaction()
@@ -374,16 +387,9 @@ class ZookeeperStore:
         )
         path = znodes.change_path(after.version)
         transaction.create(path, data, self._acl_of(path))
-        for operation in operations(before, after, changes, controller_epoch=self._own_epoch):
-            match operation:
-                case Create(path=path, data=data) if path in overwritten:
-                    transaction.set_data(path, data)
-                case Create(path=path, data=data):
-                    transaction.create(path, data, self._acl_of(path))
-                case Set(path=path, data=data, version=version):
-                    transaction.set_data(path, data, version)
-                case _:
-                    transaction.delete(operation.path)
+        needed = operations(before, after, changes, controller_epoch=self._own_epoch)
+        needed = [each for each in needed if each.path not in theirs]
+        fill(transaction, [*needed, *notices_of(needed)], overwritten, self._acl_of)
         check_size((each.path, getattr(each, "data", b"")) for each in transaction.operations)
         try:
             results = await self._one(transaction.commit_async())
@@ -400,10 +406,10 @@ class ZookeeperStore:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "another broker became controller")
         if what.startswith("/config/") and isinstance(failure, NodeExistsError):
             # Somebody else's, of a topic that is not there; Kafka overwrites it too.
-            return await self._commit_part(before, after, changes, overwritten | {what})
+            return await self._commit_part(before, after, changes, theirs, overwritten | {what})
         missing = parents_of(what) if isinstance(failure, NoNodeError) else ()
         if await kazoo_bridge.make_missing(missing, lambda *one: self._one(self._create(*one))):
-            return await self._commit_part(before, after, changes, overwritten)
+            return await self._commit_part(before, after, changes, theirs, overwritten)
         # Somebody committed (this broker itself, if an answer was lost); but if the first two
         # operations would have worked, it was nobody, and somebody wrote by hand.
         is_by_hand = place >= 2 and isinstance(failure, _CONTRADICTIONS)
@@ -435,6 +441,7 @@ class ZookeeperStore:
             (CONTROLLER, self._read_controller),
             (CHANGES, self._read_changes),
             (BROKERS, self._read_brokers),
+            (NOTICES, self._read_notices),
         ):
             if what not in self._to_read:
                 continue
@@ -495,20 +502,13 @@ class ZookeeperStore:
     async def _read_brokers(self) -> list[StoreEvent]:
         if self._own_epoch < 0:
             return []
-        client, watch = self._client, self._watch(BROKERS)
-        names = await self._one(client.get_children_async(znodes.BROKER_IDS, watch=watch))
-        pending = [
-            client.get_async(znodes.broker_path(int(name)), watch=watch) for name in sorted(names)
-        ]
-        brokers = {}
-        for name, request in zip(sorted(names), pending, strict=True):
-            try:
-                data, stat = await self._one(request)
-            except NoNodeError:
-                continue  # the watch of the folder fires
-            broker = znodes.read_broker(int(name), data, broker_epoch=stat.czxid)
-            brokers[broker.broker_id] = broker
-        return [LiveBrokers(brokers=dict(sorted(brokers.items())))]
+        return [await read_brokers(self._client, self._one, self._watch(BROKERS))]
+
+    async def _read_notices(self) -> list[StoreEvent]:
+        if self._own_epoch < 0:
+            return []
+        is_due = await self._notices.follow(self._watch(NOTICES), self._clock.wall_ms())
+        return [WrittenByOthers(read=self._notices.read)] if is_due else []
 
     async def compact(self, image: Image) -> None:
         """Do nothing: the nodes are the sum."""
@@ -521,7 +521,8 @@ class ZookeeperStore:
             self._is_connected = True
             self._events.append(SessionLost() if self._is_lost else SessionResumed())
             self._is_lost = False
-            self._to_read |= {CONTROLLER, CHANGES, BROKERS}
+            self._to_read |= {CONTROLLER, CHANGES, BROKERS, NOTICES}
+            self._notices.forget()
         else:
             if self._is_connected:
                 self._events.append(SessionSuspended())
@@ -535,7 +536,8 @@ class ZookeeperStore:
         return lambda _: self._bridge.call(event.set)
 
     def _watch(self, what: str) -> Callable[[object], None]:
-        return lambda _: self._bridge.call(self._read_soon, what)
+        # Always the same one: kazoo keeps all that differ until something happens.
+        return self._watches.setdefault(what, lambda _: self._bridge.call(self._read_soon, what))
 
     def _read_soon(self, what: str) -> None:
         self._to_read.add(what)

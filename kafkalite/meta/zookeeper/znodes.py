@@ -44,6 +44,10 @@ DELETED_TOPICS: Final = "/kafkalite/deleted_topics"
 """Notes of topics whose nodes are still to be removed."""
 
 TOKENS: Final = "/delegation_token/tokens"
+TOKEN_NOTICES: Final = "/delegation_token/token_changes"
+CONFIG_NOTICES: Final = "/config/changes"
+ACL_NOTICES: Final = "/kafka-acl-changes"
+EXTENDED_ACL_NOTICES: Final = "/kafka-acl-extended-changes"
 
 CONFIG_FOLDERS: Final = {
     TOPIC_RESOURCE: "/config/topics",
@@ -78,7 +82,10 @@ FOLDERS: Final = (
     *CONFIG_FOLDERS.values(),
     *ACL_FOLDERS.values(),
     TOKENS,
-    "/config/changes",
+    TOKEN_NOTICES,
+    CONFIG_NOTICES,
+    ACL_NOTICES,
+    EXTENDED_ACL_NOTICES,
     PRODUCER_IDS,
     CHANGES,
     OWN_BROKERS,

@@ -11,6 +11,7 @@ from kafkalite.client.acls import list_rules
 from kafkalite.config import load_config
 from kafkalite.meta.zookeeper.access import ZookeeperAccess
 from kafkalite.security.shorthand import allow, deny
+from kafkalite.testing.processes import wait_until_true
 from kafkalite.testing.zookeeper import MODULE, login_module
 
 pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
@@ -102,7 +103,7 @@ def test_kafka_3_9_reads_rules_and_users_that_are_made_here(cluster, tools):
 
 
 def test_what_kafka_3_9_writes_is_read_here_and_looks_the_same(cluster, tools, nodes):
-    """Rules 535, 548, 588: the same bytes in the same nodes, seen at the next start."""
+    """Rules 535, 548, 588-590: the same bytes in the same nodes, taken up while brokers run."""
     rule = ("--operation", "Read", "--operation", "DescribeConfigs", "--topic")
     tools.acls("--add", "--allow-principal", "User:alice", *rule, "theirs")
     tools.acls(
@@ -126,15 +127,28 @@ def test_what_kafka_3_9_writes_is_read_here_and_looks_the_same(cluster, tools, n
         part.partition("=")[0] for part in theirs["config"]["SCRAM-SHA-512"].split(",")
     } == shape
     assert nodes.get_acls("/config/users/alice")[0] == nodes.get_acls("/config/users/zoe")[0]
-    cluster.restart(1)
-    cluster.wait_members()
+    allowed = {*allow("alice", "read,describe-configs", topic="theirs")}
+    denied = {*deny("bob", "write", topic="notes-*", host="10.0.0.1")}
     with cluster.client() as client:
-        rules = list_rules(client)
-    assert {*allow("alice", "read,describe-configs", topic="theirs")} <= {*rules}
-    assert {*deny("bob", "write", topic="notes-*", host="10.0.0.1")} <= {*rules}
+        assert wait_until_true(lambda: allowed | denied <= {*list_rules(client)}, 60)
     settings = cluster.client_settings(user="alice")
     settings |= {"sasl.username": "zoe", "sasl.password": "their secret", "log_level": 0}
     assert AdminClient(settings).list_topics(timeout=20).brokers
+    # What is changed here goes on from what the tools wrote, and the notices are alike.
+    cluster.allow([allow("alice", "write", topic="theirs")])
+    assert len(entries(nodes, "/kafka-acl/Topic/theirs")["acls"]) == 3
+    assert {b"TOPIC:orders", b"TOPIC:theirs"} <= notices(nodes, "/kafka-acl-changes")
+    ours, theirs = map(json.loads, sorted(notices(nodes, "/kafka-acl-extended-changes")))
+    assert (ours.pop("name"), theirs.pop("name")) == ("bills-", "notes-")
+    assert ours == theirs
+    told = [json.loads(each) for each in notices(nodes, "/config/changes")]
+    for name in ("alice", "zoe"):
+        assert {"version": 2, "entity_path": f"users/{name}"} in told
+
+
+def notices(nodes, folder):
+    """Return what the nodes of a folder hold, each once."""
+    return {nodes.get(f"{folder}/{name}")[0] for name in nodes.get_children(folder)}
 
 
 def entries(nodes, path):

@@ -1,0 +1,138 @@
+"""Following what others write: the controller reads notices, and then what they are of.
+
+Nothing but a comparison decides: what a notice names is read, and what is not as the image has it
+becomes a commit. That commit leaves the nodes as they are, even if they are written once more
+meanwhile (rule 590); then they are read again.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, Final
+
+from kazoo.exceptions import NoNodeError
+
+from kafkalite.meta.changes import AclsChanged, Change
+from kafkalite.meta.entities import changed_settings
+from kafkalite.meta.image import ConfigResource, Image
+from kafkalite.meta.zookeeper import znodes
+from kafkalite.meta.zookeeper.notice_nodes import FOLLOWED, read_notice
+from kafkalite.security.acls import Pattern
+
+logger = logging.getLogger("kafkalite.meta")
+
+KEPT_MS: Final = 15 * 60 * 1_000
+"""Time for which notices are kept, as by Apache Kafka."""
+KEPT: Final = 1_000
+AT_ONCE: Final = 500
+"""Requests under way at a time."""
+
+
+class Notices:
+    """The notices that were seen, and what is still to be read because of them.
+
+    Args:
+        client: of ZooKeeper.
+        one: waits for one of its requests.
+    """
+
+    def __init__(self, client: Any, one: Callable[[Any], Awaitable[Any]]) -> None:
+        self._client = client
+        self._one = one
+        # When each was made, milliseconds since 1970.
+        self._seen: dict[str, int] = {}
+        self._wanted: dict[Pattern | ConfigResource, None] = {}
+        self._taken: tuple[Sequence[Change], Collection[str]] = ((), ())
+
+    def forget(self) -> None:
+        """Take all notices for new: others may have been controller meanwhile."""
+        self._seen.clear()
+
+    async def follow(self, watch: Callable[[object], None], now_ms: int) -> bool:
+        """Read new notices and remove old ones; tell whether `read` is due.
+
+        Args:
+            watch: called when there may be new ones.
+            now_ms: since 1970.
+        """
+        there: dict[str, int] = {}
+        for folder in (*FOLLOWED, znodes.TOKEN_NOTICES):
+            try:
+                names = await self._one(self._client.get_children_async(folder, watch=watch))
+            except NoNodeError:  # somebody removed it; it is made again at the next start
+                continue
+            paths = sorted(f"{folder}/{name}" for name in names)
+            there |= {path: self._seen[path] for path in paths if path in self._seen}
+            new = [path for path in paths if path not in self._seen]
+            for start in range(0, len(new), AT_ONCE):
+                there |= await self._read_notices(new[start : start + AT_ONCE])
+        self._seen = there
+        excess = sorted(there, key=there.__getitem__)[: max(0, len(there) - KEPT)]
+        for path in {*excess, *(path for path in there if there[path] < now_ms - KEPT_MS)}:
+            self._client.delete_async(path)
+        return bool(self._wanted)
+
+    async def _read_notices(self, paths: Sequence[str]) -> dict[str, int]:
+        pending = [self._client.get_async(path) for path in paths]
+        found = {}
+        for path, request in zip(paths, pending, strict=True):
+            try:
+                data, stat = await self._one(request)
+                found[path] = stat.ctime
+                if not path.startswith(znodes.TOKEN_NOTICES):
+                    named = read_notice(path, data)
+                    if named is not None:
+                        self._wanted[named] = None
+            except NoNodeError:
+                continue
+            except znodes.NotKafka as error:
+                logger.warning("ZooKeeper: %s", error)
+        return found
+
+    async def read(self, image: Image) -> list[Change]:
+        """Return what others made of the image; to be called while nobody commits.
+
+        What is returned is returned again until it is committed.
+        """
+        changes: list[Change] = []
+        theirs: list[str] = []
+        for named in tuple(self._wanted):
+            path = (
+                znodes.acl_path(named) if isinstance(named, Pattern) else znodes.config_path(named)
+            )
+            try:
+                data, _ = await self._one(self._client.get_async(path))
+            except NoNodeError:
+                data = b""
+            try:
+                differing = _difference(named, path, data, image)
+            except znodes.NotKafka as error:
+                logger.warning("ZooKeeper: %s", error)
+                differing = []
+            if not differing:
+                del self._wanted[named]
+            changes += differing
+            theirs.append(path)
+        self._taken = (changes, theirs)
+        return changes
+
+    def theirs_of(self, changes: Sequence[Change]) -> Collection[str]:
+        """Return nodes that these changes were read from: those that `read` returned last."""
+        return self._taken[1] if changes is self._taken[0] else ()
+
+
+def _difference(
+    named: Pattern | ConfigResource, path: str, data: bytes, image: Image
+) -> list[Change]:
+    """Return the change that makes the image show what a node holds.
+
+    Raises:
+        NotKafka: it holds what it should not.
+    """
+    if isinstance(named, Pattern):
+        entries = znodes.read_acls(path, data) if data else ()
+        if set(entries) == set(image.acls.get(named, ())):
+            return []
+        return [AclsChanged(pattern=named, entries=entries)]
+    values = znodes.read_config(path, data) if data else {}
+    gone = dict.fromkeys(image.configs_of(named))
+    return changed_settings(named, {**gone, **values}, image)
