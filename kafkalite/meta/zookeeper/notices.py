@@ -14,6 +14,7 @@ from kazoo.exceptions import NoNodeError
 from kafkalite.meta.changes import AclsChanged, Change
 from kafkalite.meta.entities import changed_settings
 from kafkalite.meta.image import ConfigResource, Image
+from kafkalite.meta.store import MetadataStoreError
 from kafkalite.meta.zookeeper import znodes
 from kafkalite.meta.zookeeper.notice_nodes import FOLLOWED, read_notice
 from kafkalite.security.acls import Pattern
@@ -84,8 +85,8 @@ class Notices:
                         self._wanted[named] = None
             except NoNodeError:
                 continue
-            except znodes.NotKafka as error:
-                logger.warning("ZooKeeper: %s", error)
+            except (znodes.NotKafka, MetadataStoreError) as error:
+                logger.warning("ZooKeeper: %s: %s", path, error)
         return found
 
     async def read(self, image: Image) -> list[Change]:
@@ -100,13 +101,10 @@ class Notices:
                 znodes.acl_path(named) if isinstance(named, Pattern) else znodes.config_path(named)
             )
             try:
-                data, _ = await self._one(self._client.get_async(path))
-            except NoNodeError:
-                data = b""
-            try:
-                differing = _difference(named, path, data, image)
-            except znodes.NotKafka as error:
-                logger.warning("ZooKeeper: %s", error)
+                differing = _difference(named, path, await self._data(path), image)
+            except (znodes.NotKafka, MetadataStoreError) as error:
+                # Somebody's mistake, or a node that brokers may not read: nobody else's harm.
+                logger.warning("ZooKeeper: %s: %s", path, error)
                 differing = []
             if not differing:
                 del self._wanted[named]
@@ -114,6 +112,14 @@ class Notices:
             theirs.append(path)
         self._taken = (changes, theirs)
         return changes
+
+    async def _data(self, path: str) -> bytes:
+        """Return what a node holds; nothing if it is not there."""
+        try:
+            data, _ = await self._one(self._client.get_async(path))
+        except NoNodeError:
+            return b""
+        return bytes(data)
 
     def theirs_of(self, changes: Sequence[Change]) -> Collection[str]:
         """Return nodes that these changes were read from: those that `read` returned last."""

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import trio
+from kazoo.security import make_digest_acl
 
 from kafkalite.meta.entities import ip_resource, user_resource
 from kafkalite.meta.events import AlterClientQuota, CreateAcl, DeleteAcl
@@ -188,6 +189,26 @@ def test_notices_that_are_none_harm_nobody(zookeeper, caplog):
                 await until(lambda: of(one.image, ORDERS) == entries(*rules))
                 await until(lambda: "/config/users/alice holds" in caplog.text)
         assert caplog.text.count("is no notice of a change") == 2
+
+    trio.run(main)
+
+
+def test_what_brokers_may_not_read_harms_nobody(zookeeper, caplog):
+    rules = allow("bob", "read", topic="orders")
+    said = b'{"version":2,"entity_path":"users/alice"}'
+
+    async def main():
+        async with nodes_on(zookeeper, 1) as (one,):
+            with Tool(zookeeper) as tool:
+                tool.client.add_auth("digest", "somebody:else")
+                acl = [make_digest_acl("somebody", "else", all=True)]
+                tool.client.create(znodes.config_path(ALICE), b"{}", acl)
+                tool.notice("/config/changes/config_change_", said)
+                tool.client.create("/config/changes/config_change_", said, acl, sequence=True)
+                tool.write_rules(ORDERS, rules)
+                await until(lambda: of(one.image, ORDERS) == entries(*rules))
+                await until(lambda: "/config/users/alice: ZooKeeper at" in caplog.text)
+                assert one.runner.is_controller
 
     trio.run(main)
 
