@@ -5,7 +5,7 @@ import re
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import click
@@ -14,14 +14,15 @@ from kafkalite.cli.cluster import Watch, ask_to_stop_by_signals, stop_in_order, 
 from kafkalite.cli.parameters import make_data_folder
 from kafkalite.config import BrokerConfig
 from kafkalite.testing.process_group import ProcessGroup
-from kafkalite.testing.processes import ProcessError, unused_port
+from kafkalite.testing.process_listeners import LISTENER_SETTINGS, ProcessListeners
+from kafkalite.testing.processes import ProcessError
+
+if TYPE_CHECKING:
+    from kafkalite.security.development import SecureFolder
 
 CLUSTER_ID_FILE: Final = "cluster.id"
-OWN: Final = {
-    "advertised.listeners", "broker.id", "inter.broker.listener.name", "kafkalite.http.listener",
-    "listener.security.protocol.map", "listeners", "log.dir", "log.dirs", "node.id",
-}  # fmt: skip
-"""Settings of which each process has its own."""
+OWN: Final = {"broker.id", "kafkalite.http.listener", "log.dir", "log.dirs", "node.id"}
+"""Settings of which each process has its own, besides those of listeners."""
 
 
 def count_of(text: str | None) -> int:
@@ -35,30 +36,30 @@ def count_of(text: str | None) -> int:
     return int(text)
 
 
-def run_processes(config: BrokerConfig, count: int) -> None:
+def run_processes(config: BrokerConfig, count: int, folder: "SecureFolder | None" = None) -> None:
     """Run a group of processes until a signal asks to stop.
+
+    Args:
+        config: settings of all of them.
+        count: how many.
+        folder: certificates and users of `--secure`; None without.
 
     Raises:
         ClickException: it cannot start.
+        SettingError: the listeners leave no room for so many.
     """
-    (listener, *more) = config.listeners
-    if more or listener.protocol != "PLAINTEXT":
-        raise click.UsageError("--processes takes one listener, without TLS and logins")
-    if config.list("advertised.listeners"):
-        raise click.UsageError("--processes takes no advertised.listeners: each has its own port")
+    listeners = ProcessListeners(config, range(1, count + 1))
+    if folder is not None and listeners.plain is None:
+        raise click.UsageError("--secure with --processes needs a PLAINTEXT listener, too")
     with ExitStack() as kept, told_to_stop():
         data_dir = _data_dir(config, kept, count)
         ask_to_stop_by_signals()
-        host = listener.host or "0.0.0.0"
+        left_out = OWN | LISTENER_SETTINGS
         group = ProcessGroup(
-            {
-                number: (_port(listener.port, number, host), unused_port())
-                for number in range(1, count + 1)
-            },
+            listeners,
             data_dir=data_dir,
-            host=host,
             settings={
-                **{name: text for name, text in config.static.items() if name not in OWN},
+                **{name: text for name, text in config.static.items() if name not in left_out},
                 "kafkalite.profile": config.profile,
                 "kafkalite.cluster.id": _cluster_id(config, data_dir),
             },
@@ -66,7 +67,8 @@ def run_processes(config: BrokerConfig, count: int) -> None:
         )
         try:
             group.start()
-            print(_ready_line(group, config), flush=True)
+            secure = "" if folder is None else _let_users_in(group, listeners, folder)
+            print(_ready_line(group, config, secure), flush=True)
             Watch(group, restart=True).run()
         except ProcessError as error:
             last = error.tail.splitlines()[-1:] if error.tail else []
@@ -100,10 +102,6 @@ def _data_dir(config: BrokerConfig, kept: ExitStack, count: int) -> Path:
     return path
 
 
-def _port(first: int, number: int, host: str) -> int:
-    return first + number - 1 if first else unused_port(host)
-
-
 def _cluster_id(config: BrokerConfig, data_dir: Path) -> str:
     """Return the id that the settings name, that of the last run, or a new one."""
     file = data_dir / CLUSTER_ID_FILE
@@ -120,9 +118,30 @@ def _cluster_id(config: BrokerConfig, data_dir: Path) -> str:
     return chosen
 
 
-def _ready_line(group: ProcessGroup, config: BrokerConfig) -> str:
+def _let_users_in(group: ProcessGroup, listeners: ProcessListeners, folder: "SecureFolder") -> str:
+    """Make the users whose passwords are kept, where they are not there; tell the addresses."""
+    from kafkalite.client.cluster import Client
+    from kafkalite.client.users import list_users, set_password
+    from kafkalite.security.development import LISTENER
+    from kafkalite.security.scram import SHA_512
+    from kafkalite.wire.errors import KafkaError
+
+    try:
+        with Client(group.bootstrap) as client:
+            known = list_users(client)
+            for name, password in folder.users().items():
+                if name not in known:
+                    set_password(client, name, password, [SHA_512])
+    except KafkaError as error:
+        raise click.ClickException(f"--secure cannot make its users: {error}") from None
+    address = listeners.addresses(LISTENER)
+    folder.note_address(address)
+    return f" secure={address}"
+
+
+def _ready_line(group: ProcessGroup, config: BrokerConfig, secure: str) -> str:
     said = re.search(r" http=\S+", group.brokers[1].process.output())
     return (
-        f"kafkalite ready: bootstrap={group.bootstrap} profile={config.profile}"
+        f"kafkalite ready: bootstrap={group.bootstrap}{secure} profile={config.profile}"
         f"{said[0] if said else ''} processes={len(group.brokers)} data={group.data_dir}"
     )

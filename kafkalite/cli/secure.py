@@ -20,7 +20,7 @@ SALT_BYTES: Final = 16
 
 
 def prepare(
-    config: "BrokerConfig", listen: tuple[str, int] | None
+    config: "BrokerConfig", listen: tuple[str, int] | None, processes: int
 ) -> tuple[SecureFolder, dict[str, str]]:
     """Make certificates and a user; return their folder, and settings to be added.
 
@@ -28,6 +28,7 @@ def prepare(
         config: the broker's settings without them.
         listen: host and port of the new listener; by default those of the first one, and port 9094
             or, where that may have any, any.
+        processes: how many brokers there will be, each with ports one higher.
 
     Raises:
         SettingError: it cannot be done.
@@ -39,7 +40,9 @@ def prepare(
     if any(one.name == LISTENER for one in config.listeners):
         raise click.UsageError(f"--secure adds a listener {LISTENER}, and there is one already.")
     first = config.listeners[0]
-    host, port = listen or (first.host, DEFAULT_PORT if first.port else 0)
+    taken = range(first.port - processes + 1, first.port + processes)
+    port = 0 if not first.port else taken.stop if DEFAULT_PORT in taken else DEFAULT_PORT
+    host, port = listen or (first.host, port)
     folder = SecureFolder.of(config.log_dirs[0])
     hosts = [host if host not in ("0.0.0.0", "::") else "", *_advertised_hosts(config)]
     folder.prepare(hosts, dt.datetime.now(dt.UTC))

@@ -159,6 +159,7 @@ def serve(
     --processes it names the addresses of all of them; one that ends is started again.
     """
     _log_to_stderr(verbose, as_json=log_format == "json")
+    count = _count_of(processes)
     overrides = _overrides(listen=listen, data_dir=data_dir, profile=profile, settings=settings)
     if http is not None:
         overrides["kafkalite.http.listener"] = http
@@ -178,14 +179,14 @@ def serve(
             if secure or secure_listen is not None:
                 from kafkalite.cli.secure import prepare
 
-                folder, more = prepare(config, secure_listen)
+                folder, more = prepare(config, secure_listen, count)
                 overrides |= more
                 config = load_config(properties, environment=os.environ, overrides=overrides)
             for warning in config.warnings:
                 logger.warning("%s", warning)
             wishes = _Wishes(folder, faults, until_stdin_ends, kafka_log_lines, shown)
-            if processes not in (None, "1"):
-                return _run_processes(config, processes, wishes)
+            if count > 1:
+                return _run_processes(config, count, wishes)
             _refuse_data_of_processes(config)
             _run(config, wishes)
     except BaseExceptionGroup as group:
@@ -223,21 +224,24 @@ def _run(config: BrokerConfig, wishes: _Wishes) -> None:
     trio.run(_serve, broker, config, wishes, clock=TrioClock(clock))
 
 
-def _run_processes(config: BrokerConfig, processes: str, wishes: _Wishes) -> None:
+def _count_of(processes: str | None) -> int:
+    if processes in (None, "1"):
+        return 1
     # Most starts do without this import.
-    from kafkalite.cli.processes import count_of, run_processes
+    from kafkalite.cli.processes import count_of
 
-    if any(wishes):
+    return count_of(processes)
+
+
+def _run_processes(config: BrokerConfig, count: int, wishes: _Wishes) -> None:
+    from kafkalite.cli.processes import run_processes
+
+    if any(wishes._replace(folder=None)):
         raise click.UsageError(
-            "--processes goes with neither --secure, --faults, --until-stdin-ends, "
-            "--kafka-log-lines nor --read-only"
+            "--processes goes with neither --faults, --until-stdin-ends, --kafka-log-lines nor "
+            "--read-only"
         )
-    count = count_of(processes)
-    if count > 1:
-        run_processes(config, count)
-    else:
-        _refuse_data_of_processes(config)
-        _run(config, wishes)
+    run_processes(config, count, wishes.folder)
 
 
 def _refuse_data_of_processes(config: BrokerConfig) -> None:

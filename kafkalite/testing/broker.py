@@ -107,7 +107,7 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker, FollowedBroker):
         if http or schema_registry:
             self._settings.setdefault("kafkalite.http.listener", "127.0.0.1:0")
         self._settings |= self._secure(self._settings, tls=tls, users=users, acls=acls, host=host)
-        self._follow(processes - 1, host, self._settings)
+        self._follow(processes - 1, self._settings)
         self._data_dir = data_dir
         self._thread: threading.Thread | None = None
         self._started = threading.Event()

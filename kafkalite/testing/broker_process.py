@@ -29,7 +29,7 @@ class BrokerProcess:
         directory: where its data (`broker-<id>`), settings and log file are put.
         host: address to listen on, for clients; other brokers come in by loopback.
         port: for clients.
-        peer_port: for other brokers.
+        peer_port: for other brokers; None where `settings` name the listeners.
         http_port: for HTTP, on loopback; None for none.
         settings: by Kafka's names; listeners and the like are added to them.
         protocol: of both listeners; that for clients is called so.
@@ -42,7 +42,7 @@ class BrokerProcess:
         directory: Path,
         host: str,
         port: int,
-        peer_port: int,
+        peer_port: int | None,
         http_port: int | None = None,
         settings: Mapping[str, str],
         protocol: str = "PLAINTEXT",
@@ -180,7 +180,6 @@ class BrokerProcess:
         self.is_paused = False
 
     def _all_settings(self) -> dict[str, str]:
-        host = f"[{self.host}]" if ":" in self.host else self.host
         http = (
             {}
             if self.http_port is None
@@ -193,6 +192,14 @@ class BrokerProcess:
         return {
             **http,
             "node.id": str(self.broker_id),
+            **({} if self.peer_port is None else self._listener_settings()),
+            "log.dirs": str(self.data_dir),
+            **self.settings,
+        }
+
+    def _listener_settings(self) -> dict[str, str]:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return {
             "listeners": f"{self._protocol}://{host}:{self.port},"
             f"{BROKER_LISTENER}://{self.peer_host}:{self.peer_port}",
             "advertised.listeners": f"{BROKER_LISTENER}://"
@@ -200,6 +207,4 @@ class BrokerProcess:
             "listener.security.protocol.map": f"{self._protocol}:{self._protocol},"
             f"{BROKER_LISTENER}:{self._protocol}",
             "inter.broker.listener.name": BROKER_LISTENER,
-            "log.dirs": str(self.data_dir),
-            **self.settings,
         }

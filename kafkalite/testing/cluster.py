@@ -538,7 +538,7 @@ class Cluster(SecuredCluster, ClusterHttp):
                 f"{number}={url}" for number, url in urls.items()
             )
         address = self.zookeeper_address
-        if self.links is not None:
+        if self.links is not None and broker.peer_port is not None:
             name = str(broker.broker_id)
             port = self.links.listen(name, "127.0.0.1", broker.peer_port)
             broker.advertised_peer_port = port

@@ -18,13 +18,13 @@ class FollowedBroker:
         def server(self) -> ServerBroker:
             """The broker itself."""
 
-    def _follow(self, count: int, host: str, settings: dict[str, str]) -> None:
+    def _follow(self, count: int, settings: dict[str, str]) -> None:
         """Have so many follow; `settings` become those of a first process."""
         if count:
             # Other tests do without the import.
             from kafkalite.testing.process_group import Followers
 
-            self._followers = Followers(count, host, settings)
+            self._followers = Followers(count, settings)
 
     @property
     def bootstrap(self) -> str:

@@ -8,8 +8,10 @@ from typing import Final, Self
 
 from kafkalite.client.cluster import Client
 from kafkalite.client.errors import ClientError
-from kafkalite.testing.broker_process import BROKER_LISTENER, START_TIMEOUT_S, BrokerProcess
-from kafkalite.testing.processes import unused_port, wait_until_true
+from kafkalite.config import load_config
+from kafkalite.testing.broker_process import START_TIMEOUT_S, BrokerProcess
+from kafkalite.testing.process_listeners import LISTENER_SETTINGS, ProcessListeners
+from kafkalite.testing.processes import wait_until_true
 
 ONE_REPLICA: Final[Mapping[str, str]] = {
     "offsets.topic.replication.factor": "1",
@@ -27,9 +29,8 @@ class ProcessGroup:
     """Broker processes 1 to N, each with a data directory of its own in one folder.
 
     Args:
+        listeners: addresses of all of them.
         data_dir: the folder.
-        ports: for clients and for other brokers, by number of the process.
-        host: to listen on.
         settings: of all of them, by Kafka's names.
         first: what only the first has, besides.
         followers_of: socket of a first process that is somebody else's; brokers then begin with 2.
@@ -39,10 +40,9 @@ class ProcessGroup:
 
     def __init__(
         self,
-        ports: Mapping[int, tuple[int, int]],
+        listeners: ProcessListeners,
         *,
         data_dir: Path,
-        host: str = "127.0.0.1",
         settings: Mapping[str, str] | None = None,
         first: Mapping[str, str] | None = None,
         followers_of: str | None = None,
@@ -52,10 +52,12 @@ class ProcessGroup:
         self._clean_up = contextlib.ExitStack()
         self._socket = followers_of or self._clean_up.enter_context(socket_path())
         self._others = 0 if followers_of is None else 1
+        self._is_plain = listeners.plain == listeners.first
         common = {**ONE_REPLICA, **(settings or {})}
         self.brokers: dict[int, BrokerProcess] = {}
-        for number, (port, peer_port) in ports.items():
-            is_first = followers_of is None and number == min(ports)
+        for number in listeners.numbers:
+            is_first = followers_of is None and number == listeners.numbers[0]
+            host, port = listeners.address(number)
             role = "kafkalite.metadata.serve" if is_first else "kafkalite.metadata.follow"
             more = {} if first is None or not is_first else first
             self.brokers[number] = BrokerProcess(
@@ -63,8 +65,14 @@ class ProcessGroup:
                 directory=self.data_dir,
                 host=host,
                 port=port,
-                peer_port=peer_port,
-                settings={**common, "kafkalite.http.listener": "", role: self._socket, **more},
+                peer_port=None,
+                settings={
+                    **common,
+                    **listeners.settings(number),
+                    "kafkalite.http.listener": "",
+                    role: self._socket,
+                    **more,
+                },
             )
 
     @property
@@ -75,6 +83,8 @@ class ProcessGroup:
     def start(self, timeout_s: float = START_TIMEOUT_S) -> Self:
         """Start all at once; return when each of them serves, and knows the others.
 
+        Those whose first listener wants TLS or a login are not asked whom they know.
+
         Raises:
             ProcessError, TimeoutError: with what the logs say.
         """
@@ -83,7 +93,7 @@ class ProcessGroup:
                 broker.launch()
             for broker in self.brokers.values():
                 broker.wait_ready(timeout_s)
-            if not wait_until_true(self._are_all_known, timeout_s):
+            if self._is_plain and not wait_until_true(self._are_all_known, timeout_s):
                 raise TimeoutError("the processes do not know each other")
         except BaseException:
             self.close(at_once=True)
@@ -118,26 +128,18 @@ class Followers:
 
     Args:
         count: how many.
-        host: to listen on.
         settings: of the broker, which gets those of a first process.
     """
 
-    def __init__(self, count: int, host: str, settings: dict[str, str]) -> None:
-        self._count = count
-        self._host = host
+    def __init__(self, count: int, settings: dict[str, str]) -> None:
         self._clean_up = contextlib.ExitStack()
         self._socket = self._clean_up.enter_context(socket_path())
+        self._listeners = ProcessListeners(load_config(overrides=settings), range(2, count + 2))
         self._settings = {
-            name: text
-            for name, text in settings.items()
-            if name not in ("listeners", "kafkalite.http.listener")
+            name: text for name, text in settings.items() if name not in LISTENER_SETTINGS
         }
         self._group: ProcessGroup | None = None
-        settings["listeners"] += f",{BROKER_LISTENER}://127.0.0.1:0"
-        settings["listener.security.protocol.map"] = (
-            f"PLAINTEXT:PLAINTEXT,{BROKER_LISTENER}:PLAINTEXT"
-        )
-        settings["inter.broker.listener.name"] = BROKER_LISTENER
+        settings |= self._listeners.settings_of_first()
         settings["kafkalite.metadata.serve"] = self._socket
         for name, text in ONE_REPLICA.items():
             settings.setdefault(name, text)
@@ -154,9 +156,8 @@ class Followers:
             scratch = tempfile.TemporaryDirectory(prefix="kafkalite-", ignore_cleanup_errors=True)
             data_dir = self._clean_up.enter_context(scratch)
         self._group = ProcessGroup(
-            {number: (unused_port(self._host), unused_port()) for number in self._numbers()},
+            self._listeners,
             data_dir=Path(data_dir),
-            host=self._host,
             settings=self._settings,
             followers_of=self._socket,
         ).start()
@@ -166,9 +167,6 @@ class Followers:
         if self._group is not None:
             self._group.close()
         self._clean_up.close()
-
-    def _numbers(self) -> range:
-        return range(2, self._count + 2)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kafkalite.cli.client_config import client_config
 from kafkalite.cli.processes import count_of
 from kafkalite.cli.serve import serve
 from kafkalite.testing import Broker
@@ -56,8 +57,13 @@ def process_of(folder, number):
     return None
 
 
-def leaders(bootstrap, topic):
-    found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=30)
+def settings_of(client):
+    """A client's settings: those given, or those for these addresses."""
+    return client if isinstance(client, dict) else {"bootstrap.servers": client}
+
+
+def leaders(client, topic):
+    found = AdminClient(settings_of(client)).list_topics(topic, timeout=30)
     return {index: each.leader for index, each in found.topics[topic].partitions.items()}
 
 
@@ -67,9 +73,9 @@ def create(bootstrap, topic, partitions):
         future.result(60)
 
 
-def produce(bootstrap, topic, values, partitions):
+def produce(client, topic, values, partitions):
     failed = []
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = Producer(settings_of(client) | {"enable.idempotence": True})
     for value in values:
         producer.produce(
             topic,
@@ -81,10 +87,8 @@ def produce(bootstrap, topic, values, partitions):
     assert failed == []
 
 
-def consume(bootstrap, topic, count):
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
-    )
+def consume(client, topic, count):
+    consumer = Consumer(settings_of(client) | {"group.id": "g", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     values = []
 
@@ -129,11 +133,55 @@ def test_a_broker_in_a_test_has_others_beside_it():
         assert consume(broker.bootstrap, "t", 20) == list(range(20))
 
 
+def test_a_broker_in_a_test_has_others_with_tls_and_users_beside_it():
+    with Broker(processes=2, tls=True, users={"ann": "secret"}) as broker:
+        create(broker.bootstrap, "t", 2)
+        settings = broker.client_settings(user="ann")
+        produce(settings, "t", range(20), 2)
+        assert consume(settings, "t", 20) == list(range(20))
+
+
+def test_processes_are_secured_by_one_switch(tmp_path):
+    command = [sys.executable, "-m", "kafkalite", "serve", "--processes", "2", "--secure"]
+    options = ["--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "d"), "--http", "off"]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+        told = re.fullmatch(
+            r"kafkalite ready: bootstrap=(\S+) secure=(\S+) profile=dev processes=2 data=\S+\n",
+            process.stdout.readline(),
+        )
+        assert told
+        run = CliRunner().invoke(
+            client_config, ["librdkafka", "--data-dir", str(tmp_path / "d")], catch_exceptions=False
+        )
+        settings = dict(
+            line.split("=", 1) for line in run.output.splitlines() if line[:1] not in ("", "#")
+        )
+        assert settings["bootstrap.servers"] == told[2]
+        create(told[1], "t", 4)
+        assert sorted(leaders(settings, "t").values()) == [1, 1, 2, 2]
+        produce(settings, "t", range(20), 4)
+        assert consume(settings, "t", 20) == list(range(20))
+        process.send_signal(signal.SIGTERM)
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--processes", "none"], "1 to 64, or auto"),
-        (["--processes", "2", "--secure"], "--processes goes with neither"),
+        (["--processes", "2", "--kafka-log-lines"], "--processes goes with neither"),
+        (
+            [
+                "--processes",
+                "3",
+                "--listen",
+                "127.0.0.1:9092",
+                "--secure",
+                "--secure-listen",
+                ":9094",
+            ],
+            "3 processes take the ports 9092 to 9094, and another listener begins with 9094",
+        ),
         (["--processes", "2", "--set", "log.dirs=a,b"], "takes one data directory"),
     ],
 )
