@@ -15,6 +15,7 @@ from kafkalite.meta.changes import (
     TOPIC_RESOURCE,
     Change,
     ConfigsChanged,
+    settings_of,
 )
 from kafkalite.meta.events import AlterConfigs, ControllerConfig, IncrementalAlterConfigs, Operation
 from kafkalite.meta.image import ConfigResource, Image
@@ -57,7 +58,7 @@ def replace_configs(event: AlterConfigs, image: Image, rules: ControllerConfig) 
     missing = [name for name, value in event.configs if value is None]
     if missing:
         raise _null_values(missing)
-    before = _current(resource, image)
+    before = settings_of(resource, image)
     after = {name: value for name, value in event.configs if value is not None}
     return _change(resource, before, after, image, rules)
 
@@ -80,7 +81,7 @@ def alter_configs(
     ]
     if missing:
         raise _null_values(missing)
-    before = _current(resource, image)
+    before = settings_of(resource, image)
     after = dict(before)
     for name, operation, value in event.operations:
         _operate(resource, after, name, operation, value or "")
@@ -162,13 +163,6 @@ def _check_names_once(names: Sequence[str]) -> None:
 
 def _null_values(names: Sequence[str]) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, f"No value is given for: {', '.join(names)}")
-
-
-def _current(resource: ConfigResource, image: Image) -> Mapping[str, str]:
-    if resource.type == TOPIC_RESOURCE:
-        topic = image.topics.get(resource.name)
-        return {} if topic is None else topic.configs
-    return image.configs_of(resource)
 
 
 def _operate(

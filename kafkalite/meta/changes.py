@@ -242,6 +242,14 @@ class ConfigsChanged:
         return after
 
 
+def settings_of(resource: ConfigResource, image: Image) -> Mapping[str, str]:
+    """Return the settings that any resource has of its own, a topic too; empty if it has none."""
+    if resource.type == TOPIC_RESOURCE:
+        topic = image.topics.get(resource.name)
+        return {} if topic is None else topic.configs
+    return image.configs_of(resource)
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class AclsChanged:
     """There are other rules about who may do something to some resources.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
-from kafkalite.meta.changes import Change, ConfigsChanged
+from kafkalite.meta.changes import Change, ConfigsChanged, settings_of
 from kafkalite.meta.events import AlterScramCredential
 from kafkalite.meta.image import ConfigResource, Image
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -87,7 +87,7 @@ def changed_settings(
     resource: ConfigResource, values: Mapping[str, str | None], image: Image
 ) -> list[Change]:
     """Return the change to these settings of a resource, of which None removes one."""
-    before = image.configs_of(resource)
+    before = settings_of(resource, image)
     given = {name: value for name, value in values.items() if value is not None}
     new = {name: value for name, value in given.items() if before.get(name) != value}
     removed = tuple(name for name in values if name in before and name not in given)

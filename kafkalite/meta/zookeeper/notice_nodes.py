@@ -20,16 +20,16 @@ from kafkalite.meta.zookeeper.znodes import (
     TOKEN_NOTICES,
     TOKENS,
     NotKafka,
+    read_config_name,
 )
 from kafkalite.security.acls import Pattern, PatternType
 
 FOLLOWED: Final = (ACL_NOTICES, EXTENDED_ACL_NOTICES, CONFIG_NOTICES)
 """Folders of notices that other tools write: none makes tokens."""
 
-_TOLD: Final = tuple(
-    f"{CONFIG_FOLDERS[kind]}/" for kind in (TOPIC_RESOURCE, BROKER_RESOURCE, *ENTITIES)
-)
-"""Where the settings are of which Apache Kafka 3.9 has notices; it fails at others."""
+_KINDS: Final = (TOPIC_RESOURCE, BROKER_RESOURCE, *ENTITIES)
+"""Of whose settings Apache Kafka 3.9 has notices; it fails at others."""
+_TOLD: Final = tuple(f"{CONFIG_FOLDERS[kind]}/" for kind in _KINDS)
 _CONFIG: Final = "/config/"
 _RESOURCES: Final = {
     each.name.replace("_", ""): each for _, each in ACL_FOLDERS
@@ -75,7 +75,7 @@ def _acl_notice(path: str) -> Iterator[Append]:
 
 
 def read_notice(path: str, data: bytes) -> Pattern | ConfigResource | None:
-    """Return what a notice is of; None if that is not taken up while brokers run.
+    """Return what a notice is of; None if that has no settings here.
 
     Raises:
         NotKafka: it is no notice.
@@ -91,8 +91,10 @@ def read_notice(path: str, data: bytes) -> Pattern | ConfigResource | None:
         folder, _, name = said["entity_path"].partition("/")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NotKafka(f"{path}: {data[:100]!r} is no notice of a change") from error
-    kinds = [kind for kind in ENTITIES if CONFIG_FOLDERS[kind] == _CONFIG + folder]
-    return ConfigResource(kinds[0], name) if kinds and name else None
+    kinds = [kind for kind in _KINDS if CONFIG_FOLDERS[kind] == _CONFIG + folder]
+    if not kinds or not name:
+        return None
+    return ConfigResource(kinds[0], name if kinds[0] in ENTITIES else read_config_name(name))
 
 
 def _pattern(kind: str, pattern_type: PatternType, name: str) -> Pattern:

@@ -11,13 +11,23 @@ from typing import Any, Final
 
 from kazoo.exceptions import NoNodeError
 
-from kafkalite.meta.changes import AclsChanged, Change
+from kafkalite.meta.changes import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    AclsChanged,
+    Change,
+    ConfigsChanged,
+    settings_of,
+)
 from kafkalite.meta.entities import changed_settings
 from kafkalite.meta.image import ConfigResource, Image
+from kafkalite.meta.partition_changes import elect_if_unclean
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.meta.zookeeper import znodes
 from kafkalite.meta.zookeeper.notice_nodes import FOLLOWED, read_notice
 from kafkalite.security.acls import Pattern
+from kafkalite.settings.config_def import SettingError, parse_value
+from kafkalite.settings.registry import BROKER, TOPIC
 
 logger = logging.getLogger("kafkalite.meta")
 
@@ -26,6 +36,7 @@ KEPT_MS: Final = 15 * 60 * 1_000
 KEPT: Final = 1_000
 AT_ONCE: Final = 500
 """Requests under way at a time."""
+_SETTINGS: Final = {TOPIC_RESOURCE: TOPIC, BROKER_RESOURCE: BROKER}
 
 
 class Notices:
@@ -139,6 +150,17 @@ def _difference(
         if set(entries) == set(image.acls.get(named, ())):
             return []
         return [AclsChanged(pattern=named, entries=entries)]
+    if named.type == TOPIC_RESOURCE and named.name not in image.topics:
+        return []
     values = znodes.read_config(path, data) if data else {}
-    gone = dict.fromkeys(image.configs_of(named))
-    return changed_settings(named, {**gone, **values}, image)
+    for name in values.keys() & _SETTINGS.get(named.type, {}).keys():
+        try:
+            parse_value(_SETTINGS[named.type][name], values[name])
+        except SettingError as error:
+            raise znodes.NotKafka(f"{path}: {error}") from error
+    gone = dict.fromkeys(settings_of(named, image))
+    changes = changed_settings(named, {**gone, **values}, image)
+    for change in tuple(changes):
+        if isinstance(change, ConfigsChanged):
+            changes += elect_if_unclean(change, image)
+    return changes

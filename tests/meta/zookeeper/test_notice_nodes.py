@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkalite.meta.changes import GROUP_RESOURCE, TOPIC_RESOURCE
+from kafkalite.meta.changes import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from kafkalite.meta.entities import client_resource, ip_resource, user_resource
 from kafkalite.meta.image import ConfigResource
 from kafkalite.meta.zookeeper.multi_operations import Create, Delete, Set
@@ -63,7 +63,10 @@ def test_nothing_is_told_of_what_kafka_3_9_does_not_know():
         (*NOTICES["/config/users/al%40ice/clients/<default>"], user_resource("al@ice", None)),
         ("/config/changes/c", b'{"entity_path":"clients/c"}', client_resource("c")),
         (*NOTICES["/config/ips/10.0.0.1"], ip_resource("10.0.0.1")),
-        (*NOTICES["/config/brokers/<default>"], None),
+        (*NOTICES["/config/brokers/<default>"], ConfigResource(BROKER_RESOURCE, "")),
+        ("/config/changes/c", b'{"entity_path":"brokers/3"}', ConfigResource(BROKER_RESOURCE, "3")),
+        ("/config/changes/c", b'{"entity_path":"topics/t"}', ConfigResource(TOPIC_RESOURCE, "t")),
+        ("/config/changes/c", b'{"entity_path":"groups/g"}', None),
         ("/config/changes/c", b'{"entity_path":"users/"}', None),
     ],
 )

@@ -6,12 +6,14 @@ import pytest
 import trio
 from kazoo.security import make_digest_acl
 
+from kafkalite.meta.changes import BROKER_RESOURCE, TOPIC_RESOURCE
 from kafkalite.meta.entities import ip_resource, user_resource
 from kafkalite.meta.events import AlterClientQuota, CreateAcl, DeleteAcl
+from kafkalite.meta.image import ConfigResource
 from kafkalite.meta.zookeeper import notices, znodes
 from kafkalite.security.acls import Pattern, PatternType, ResourceType
 from kafkalite.security.shorthand import allow, deny
-from tests.meta.zookeeper_kit import Look, nodes_on, until
+from tests.meta.zookeeper_kit import Look, create, nodes_on, until
 
 pytestmark = [pytest.mark.slow]
 
@@ -107,6 +109,42 @@ def test_what_tools_write_is_taken_up_by_all_brokers_and_left_as_it_is(zookeeper
                     )
                 assert not tool.client.exists(znodes.acl_path(ORDERS))
                 assert of(two.image, BILLS) == entries(write)
+
+    trio.run(main)
+
+
+def test_settings_of_topics_and_brokers_are_taken_up_by_all_brokers(zookeeper, caplog):
+    """Rule 590; what a topic cannot have, or a topic that is not there, is left alone."""
+    topic, other = ConfigResource(TOPIC_RESOURCE, "t"), ConfigResource(TOPIC_RESOURCE, "other")
+    every, second = ConfigResource(BROKER_RESOURCE, ""), ConfigResource(BROKER_RESOURCE, "2")
+
+    async def main():
+        async with nodes_on(zookeeper, 2) as (one, two):
+            await one.runner.submit(create("t", 1, configs={"retention.ms": "5"}))
+            with Tool(zookeeper) as tool:
+                version = tool.stat(znodes.config_path(topic)).version
+                tool.write_config(other, {"retention.ms": "7"})
+                tool.write_config(topic, {"segment.ms": "9"})
+                tool.write_config(every, {"message.max.bytes": "1000"})
+                tool.write_config(second, {"num.io.threads": "3"})
+                for node in (one, two):
+                    await until(lambda node=node: node.image.configs_of(second))
+                    await until(lambda node=node: node.image.topics["t"].configs)
+                    assert node.image.topics["t"].configs == {"segment.ms": "9"}
+                    assert node.image.configs_of(every) == {"message.max.bytes": "1000"}
+                    assert node.config.int("message.max.bytes") == 1_000
+                    assert "other" not in node.image.topics
+                assert two.config.int("num.io.threads") == 3
+                assert tool.stat(znodes.config_path(topic)).version == version + 1
+                tool.write_config(topic, {"retention.ms": "soon"})
+                tool.write_config(every, {"message.max.bytes": "few"})
+                await until(lambda: caplog.text.count("ZooKeeper: /config/") == 2)
+                assert two.image.topics["t"].configs == {"segment.ms": "9"}
+                tool.client.delete(znodes.config_path(every))
+                said = b'{"version":2,"entity_path":"brokers/<default>"}'
+                tool.notice("/config/changes/config_change_", said)
+                await until(lambda: not two.image.configs_of(every))
+                assert one.runner.is_controller
 
     trio.run(main)
 
