@@ -103,8 +103,15 @@ def tls_listeners(client: Client, metadata: MetadataResponse) -> Iterator[Findin
             )
         }
         for name, host, port in _tls_addresses(configs):
-            where = f"listener {name} of broker {broker.node_id} at {host or broker.host}:{port}"
-            yield from _shake_hands(client, where, host or broker.host, port)
+            where = f"listener {name} of broker {broker.node_id}"
+            if port:
+                at = f"{where} at {host or broker.host}:{port}"
+                yield from _shake_hands(client, at, host or broker.host, port)
+            elif client.tls_context is not None:  # the listener that this client came in by
+                at = f"{where} at {broker.host}:{broker.port}"
+                yield from _shake_hands(client, at, broker.host, broker.port)
+            else:
+                yield Finding("warning", f"{where} is not looked at: its port is 0", CHOSEN_ADVICE)
 
 
 def _tls_addresses(configs: dict[str, str]) -> Iterator[tuple[str, str, int]]:
@@ -119,7 +126,7 @@ def _tls_addresses(configs: dict[str, str]) -> Iterator[tuple[str, str, int]]:
     for listener in text.split(","):
         name, _, address = listener.strip().partition("://")
         host, _, port = address.rpartition(":")
-        if protocols.get(name, name) in TLS_PROTOCOLS and port.isdigit() and int(port):
+        if protocols.get(name, name) in TLS_PROTOCOLS and port.isdigit():
             yield name, "" if host in ("0.0.0.0", "[::]") else host.strip("[]"), int(port)
 
 
@@ -157,6 +164,10 @@ def _shake_hands(client: Client, where: str, host: str, port: int) -> Iterator[F
 UNTRUSTED: Final = frozenset({18, 19, 20, 21})
 """OpenSSL's codes of certificates that nobody vouches for who is trusted."""
 
+CHOSEN_ADVICE: Final = (
+    "The system chose the port, and the settings do not tell it: ask by that listener itself, "
+    "`kafkalite doctor -b HOST:PORT --command-config FILE`."
+)
 TRUST_ADVICE: Final = (
     "Clients need its authority: ssl.ca.location, or ssl.truststore.location. `kafkalite "
     "client-config` shows that of `serve --secure`; give it to this command by --command-config."

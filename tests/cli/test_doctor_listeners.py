@@ -81,3 +81,26 @@ def test_a_certificate_for_another_host_is_an_error(certificates, address, docto
     assert f"error: listener SSL of broker 1 at {address} shows a certificate that is" in output
     assert "IP address mismatch, certificate is not valid for '127.0.0.1'" in output
     assert "Renew it, with the names that clients connect to in it." in output
+
+
+@pytest.mark.parametrize("is_by_tls", [False, True])
+def test_a_listener_with_a_port_of_the_systems_choice_is_looked_at_by_itself(
+    tmp_path, capsys, is_by_tls
+):
+    with Broker(tls=True) as broker:
+        by = {"PLAINTEXT": broker.bootstrap_for("PLAINTEXT"), "SSL": broker.bootstrap_for("SSL")}
+        settings = tmp_path / "client.properties"
+        settings.write_text(f"security.protocol=SSL\nssl.ca.location={broker.ca_file}\n")
+        broker.certs.expire(in_days=5.01)
+        deadline = time.monotonic() + 30
+        while True:
+            words = ["-b", by["SSL"], "--command-config", str(settings)]
+            code = run(["doctor", *(words if is_by_tls else ["-b", by["PLAINTEXT"]])])
+            output = capsys.readouterr().out
+            shown = f"at {by['SSL']} has a certificate" if is_by_tls else "its port is 0"
+            if shown in output:
+                break
+            assert time.monotonic() < deadline, output
+            time.sleep(0.1)
+        assert code == 0
+        assert "listener SSL of broker 1" in output
