@@ -2,6 +2,7 @@
 
     python -m compat_tests.fault_table           # runs all, writes docs/reference/faults.md
     python -m compat_tests.fault_table --check   # runs all, says what is different there
+    python -m compat_tests.fault_table --new     # runs rows that the page does not have yet
 
 A cell is what the client did by itself and what its user was told: "again" (it tried again, and the
 user saw nothing), an error's name, a rebalance; and how many copies of one record were written.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from compat_tests.clients import all_clients
 from compat_tests.driver import ClientError, encode_bytes
+from kafkalite.faults.control import disk_fault
 from kafkalite.testing import Broker
 
 if TYPE_CHECKING:
@@ -29,6 +31,12 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "faults.m
 CLIENTS = ("Java", "confluent-kafka", "franz-go")
 """Java's own, librdkafka by its Python binding, and franz-go."""
 
+OK = {"delay_s", "throttle_ms", "slow_bytes_per_s", "slice_bytes"}
+"""Actions after which nobody has to ask again."""
+
+REQUEST_TIMEOUT_MS = 1_000
+"""How long clients wait for an answer that never comes."""
+
 Said = dict[str, Any]
 
 
@@ -38,7 +46,7 @@ class Row:
 
     Attributes:
         name: as the table has it: what is done to which request.
-        rule: as `POST /api/v1/control/faults` takes it.
+        rule: as `POST /api/v1/control/faults` takes it, or a fault of the disk with its `op`.
         is_quick: run in CI, not only when the table is made.
     """
 
@@ -46,7 +54,23 @@ class Row:
     rule: Said = field(hash=False)
     is_quick: bool = False
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether the client's patience, which has to be small, is all that ends it."""
+        return bool({"blackhole", "ignore"} & set(self.rule))
 
+    @property
+    def fine(self) -> str:
+        """What is said of a client whose user saw nothing."""
+        return "ok" if OK & set(self.rule) else "again"
+
+    @property
+    def options(self) -> Said:
+        """What the client's driver is told."""
+        return {"request_timeout_ms": REQUEST_TIMEOUT_MS} if self.is_slow else {}
+
+
+THREE = ("NOT_LEADER_OR_FOLLOWER", {"disconnect": True}, {"delay_s": 0.1})
 PRODUCE = (
     Row("`NOT_ENOUGH_REPLICAS`, twice", {"error": "NOT_ENOUGH_REPLICAS", "times": 2}, True),
     Row("`NOT_ENOUGH_REPLICAS` though applied", {"error": "NOT_ENOUGH_REPLICAS", "applied": True}),
@@ -59,6 +83,16 @@ PRODUCE = (
     Row("torn answer", {"truncate_bytes": 9}),
     Row("late by 0.3 s", {"delay_s": 0.3}),
     Row("throttled for 200 ms", {"throttle_ms": 200}),
+    Row("never answered (black hole)", {"blackhole": True}, True),
+    Row("never answered though applied", {"blackhole": True, "applied": True}),
+    Row("ignored, while others of the connection are answered", {"ignore": True}),
+    Row("answer at 100 bytes/s", {"slow_bytes_per_s": 100}),
+    Row("answer in slices of 10 bytes", {"slice_bytes": 10, "pause_s": 0.01}),
+    Row("disk full, once", {"op": "write", "error": "ENOSPC", "times": 1}, True),
+    Row("disk broken, once", {"op": "write", "error": "EIO", "times": 1}),
+    Row("disk that takes 0.3 s", {"op": "write", "delay_s": 0.3, "times": 1}),
+    Row("three faults in sequence", {"sequence": THREE, "times": 3}),
+    Row("three faults of a schedule, by seed", {"schedule": THREE, "seed": 7, "times": 3}),
     Row("`TOPIC_AUTHORIZATION_FAILED`", {"error": "TOPIC_AUTHORIZATION_FAILED"}, True),
     Row("`MESSAGE_TOO_LARGE`", {"error": "MESSAGE_TOO_LARGE"}),
     Row("`INVALID_RECORD`", {"error": "INVALID_RECORD"}),
@@ -72,12 +106,25 @@ FETCH = (
     Row("wrong checksum", {"corrupt": "crc"}),
     Row("connection closed", {"disconnect": True}),
     Row("torn answer", {"truncate_bytes": 30}),
+    Row("never answered (black hole)", {"blackhole": True}, True),
+    Row("late by 0.3 s", {"delay_s": 0.3}),
+    Row("throttled for 200 ms", {"throttle_ms": 200}),
+    Row("answer at 500 bytes/s", {"slow_bytes_per_s": 500}),
+    Row("three faults of a schedule, by seed", {"schedule": THREE, "seed": 7, "times": 3}),
     Row("`TOPIC_AUTHORIZATION_FAILED`", {"error": "TOPIC_AUTHORIZATION_FAILED"}),
+)
+METADATA = (
+    Row("of before the topic was made, twice", {"stale_metadata": True, "times": 2}, True),
+    Row("`LEADER_NOT_AVAILABLE`, twice", {"error": "LEADER_NOT_AVAILABLE", "times": 2}),
+    Row("never answered (black hole)", {"blackhole": True}),
+    Row("late by 0.3 s", {"delay_s": 0.3}),
 )
 GROUP = (
     Row("member evicted", {"api": "Heartbeat", "evict_member": True}, True),
     Row("another round", {"api": "Heartbeat", "rebalance": True}),
     Row("coordinator moved", {"api": "Heartbeat", "move_coordinator": True}),
+    Row("Heartbeat: never answered (black hole)", {"api": "Heartbeat", "blackhole": True}),
+    Row("Heartbeat: late by 0.3 s", {"api": "Heartbeat", "delay_s": 0.3}),
     Row("Heartbeat: `ILLEGAL_GENERATION`", {"api": "Heartbeat", "error": "ILLEGAL_GENERATION"}),
     Row(
         "JoinGroup: `COORDINATOR_LOAD_IN_PROGRESS`",
@@ -90,6 +137,8 @@ GROUP = (
 )
 COMMIT = (
     Row("reply lost", {"lose_reply": True}, True),
+    Row("never answered (black hole)", {"blackhole": True}),
+    Row("throttled for 200 ms", {"throttle_ms": 200}),
     Row("`COORDINATOR_LOAD_IN_PROGRESS`", {"error": "COORDINATOR_LOAD_IN_PROGRESS"}),
     Row("coordinator moved", {"move_coordinator": True}),
     Row("member evicted", {"evict_member": True}),
@@ -99,6 +148,9 @@ COMMIT = (
 END_TXN = (
     Row("reply lost", {"lose_reply": True}, True),
     Row("connection closed before", {"disconnect": True}),
+    Row("never answered (black hole)", {"blackhole": True}),
+    Row("never answered though applied", {"blackhole": True, "applied": True}),
+    Row("late by 0.3 s", {"delay_s": 0.3}),
     Row("`CONCURRENT_TRANSACTIONS`, twice", {"error": "CONCURRENT_TRANSACTIONS", "times": 2}),
     Row(
         "`COORDINATOR_NOT_AVAILABLE` though applied",
@@ -133,6 +185,11 @@ class Bench:
     @contextlib.contextmanager
     def fault(self, api: str, row: Row, **match: Any) -> Iterator[Any]:
         """Have the row's rule, once if it says nothing else."""
+        if "op" in row.rule:
+            fault = self.broker.faults.add_disk(disk_fault({**row.rule, "topic": match["topic"]}))
+            yield fault
+            self.broker.faults.clear()
+            return
         said = {"api": api, "once": "times" not in row.rule or None, **match, **row.rule}
         rule = self.broker.faults.add({k: v for k, v in said.items() if v is not None})
         try:
@@ -147,13 +204,17 @@ def produced(bench: Bench, row: Row, *, idempotence: bool) -> str:
     with bench.fault("Produce", row, topic=topic) as rule:
         try:
             (result,) = bench.driver.produce(
-                topic, [{"partition": 0, "value": b"x"}], acks="all", idempotence=idempotence
+                topic,
+                [{"partition": 0, "value": b"x"}],
+                acks="all",
+                idempotence=idempotence,
+                **row.options,
             )
             error = result.error
         except ClientError as failure:
             error = failure.code
     copies = len(bench.broker.records(topic))
-    told = _told(error, rule, "ok" if {"delay_s", "throttle_ms"} & set(row.rule) else "again")
+    told = _told(error, rule, row.fine)
     return f"{told}, {copies} {'copy' if copies == 1 else 'copies'}"
 
 
@@ -163,11 +224,27 @@ def fetched(bench: Bench, row: Row) -> str:
     bench.broker.produce(topic, b"x")
     with bench.fault("Fetch", row, topic=None if _is_whole(row) else topic) as rule:
         try:
-            found = bench.driver.consume(topic, {0: 0}, 1, timeout_ms=8_000, reset="earliest")
+            found = bench.driver.consume(
+                topic, {0: 0}, 1, timeout_ms=8_000, reset="earliest", **row.options
+            )
             error = None if [r.value for r in found] == [b"x"] else "WRONG_RECORDS"
         except ClientError as failure:
             error = failure.code
-    return _told(error, rule, "again")
+    return _told(error, rule, row.fine)
+
+
+def announced(bench: Bench, row: Row) -> str:
+    """Send one record to a topic that is made after the rule for its Metadata."""
+    topic, error = bench.new_name(), None
+    with bench.fault("Metadata", row, topic=topic) as rule:
+        bench.broker.create_topic(topic)
+        try:
+            records = [{"partition": 0, "value": b"x"}]
+            error = bench.driver.produce(topic, records, **row.options)[0].error
+        except ClientError as failure:
+            error = failure.code
+    copies = len(bench.broker.records(topic))
+    return f"{_told(error, rule, row.fine)}, {copies} {'copy' if copies == 1 else 'copies'}"
 
 
 def _is_whole(row: Row) -> bool:
@@ -181,7 +258,9 @@ def grouped(bench: Bench, row: Row) -> str:
     is_before = row.rule["api"] in ("JoinGroup", "FindCoordinator")
     before = bench.fault("", row, group=group) if is_before else contextlib.nullcontext()
     with before as early:
-        member = bench.driver.open_member(bench.new_name(), group, [topic], reset="earliest")
+        member = bench.driver.open_member(
+            bench.new_name(), group, [topic], reset="earliest", **row.options
+        )
         try:
             member.wait_records(1)
             with (
@@ -203,7 +282,7 @@ def grouped(bench: Bench, row: Row) -> str:
                 member.close()
     if error is not None:
         return f"`{error}`"
-    return "again" if not lost else "rebalance: partitions given up, and had again"
+    return row.fine if not lost else "rebalance: partitions given up, and had again"
 
 
 def _changes(member: Any) -> int:
@@ -222,7 +301,7 @@ def committed(bench: Bench, row: Row) -> str:
     topic, group = bench.new_topic(), bench.new_name()
     bench.broker.produce(topic, b"1")
     member = bench.driver.open_member(
-        bench.new_name(), group, [topic], reset="earliest", auto_commit=False
+        bench.new_name(), group, [topic], reset="earliest", auto_commit=False, **row.options
     )
     error = None
     try:
@@ -232,7 +311,7 @@ def committed(bench: Bench, row: Row) -> str:
                 member.commit({topic: {0: 1}})
             except ClientError as failure:
                 error = failure.code
-        told = _told(error, rule, "again")
+        told = _told(error, rule, row.fine)
     finally:
         with contextlib.suppress(ClientError):
             member.close()
@@ -250,7 +329,7 @@ def ended(bench: Bench, row: Row) -> str:
     """Commit a transaction while its EndTxn has the fault."""
     topic, name = bench.new_topic(), bench.new_name()
     call, error = bench.driver.call, None
-    call("txn_open", producer=name, transactional_id=name, timeout_ms=60_000)
+    call("txn_open", producer=name, transactional_id=name, timeout_ms=60_000, **row.options)
     call("txn_begin", producer=name)
     records = [{"partition": 0, "key": None, "value": encode_bytes(b"x")}]
     call("txn_send", producer=name, topic=topic, records=records)
@@ -262,7 +341,7 @@ def ended(bench: Bench, row: Row) -> str:
     with contextlib.suppress(ClientError):
         call("txn_close", producer=name)
     count = len(bench.broker.records(topic, read_committed=True))
-    return f"{_told(error, rule, 'again')}; {'committed' if count else 'not committed'}"
+    return f"{_told(error, rule, row.fine)}; {'committed' if count else 'not committed'}"
 
 
 def _told(error: str | None, rule: Any, fine: str) -> str:
@@ -298,6 +377,7 @@ TABLES = (
         lambda b, r: produced(b, r, idempotence=True),
     ),
     Table("fetch", "Fetch", FETCH, fetched),
+    Table("metadata", "Metadata, before a Produce", METADATA, announced),
     Table("group", "A member of a group", GROUP, grouped),
     Table("commit", "OffsetCommit", COMMIT, committed),
     Table("transaction", "EndTxn, committing", END_TXN, ended),
@@ -350,15 +430,20 @@ def _between_marks(text: str) -> str:
     return text.partition(BEGIN)[2].partition(END)[0]
 
 
-def run_all() -> tuple[dict[tuple[str, str, str], str], list[str]]:
-    """Run every row with every client; return the cells, and clients with their versions."""
-    cells: dict[tuple[str, str, str], str] = {}
+Cells = dict[tuple[str, str, str], str]
+
+
+def run_all(known: Cells) -> tuple[Cells, list[str]]:
+    """Run every row that is not known with every client; return all cells, and the clients."""
+    cells = dict(known)
     versions = []
     for name in CLIENTS:
         with bench_of(name) as bench:
             versions.append(f"{name} {bench.driver.call('info')['version']}")
             for table in TABLES:
                 for row in table.rows:
+                    if (table.name, row.name, name) in known:
+                        continue
                     try:
                         cells[table.name, row.name, name] = table.run(bench, row)
                     except Exception as error:  # a cell that cannot be is told
@@ -369,8 +454,8 @@ def run_all() -> tuple[dict[tuple[str, str, str], str], list[str]]:
 
 def main() -> int:
     """Make the tables, or compare them."""
-    cells, versions = run_all()
     text = PAGE.read_text()
+    cells, versions = run_all(told_on_page(text) if "--new" in sys.argv[1:] else {})
     if "--check" in sys.argv[1:]:
         told = told_on_page(text)
         other = {key: (told.get(key), cell) for key, cell in cells.items() if told.get(key) != cell}

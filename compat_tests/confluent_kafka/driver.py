@@ -13,7 +13,7 @@ import confluent_kafka as ck
 from confluent_kafka import admin
 
 from compat_tests import security
-from compat_tests.confluent_kafka.transactions import Transactions
+from compat_tests.confluent_kafka.transactions import Transactions, request_timeout
 from compat_tests.driver_program import (
     DriverProgram,
     MemberEvents,
@@ -173,9 +173,11 @@ class Program(Transactions, DriverProgram):
         codec: str = "none",
         idempotence: bool = False,
         max_request_bytes: int | None = None,
+        request_timeout_ms: int | None = None,
     ) -> dict[str, Any]:
         config = {
             **self.base,
+            **request_timeout(request_timeout_ms),
             "acks": acks,
             "compression.type": codec,
             "enable.idempotence": idempotence,
@@ -225,9 +227,11 @@ class Program(Transactions, DriverProgram):
         max_partition_bytes: int | None = None,
         reset: str = "earliest",
         rack: str = "",
+        request_timeout_ms: int | None = None,
     ) -> dict[str, Any]:
         config = {
             **self.base,
+            **request_timeout(request_timeout_ms),
             "group.id": "unused-by-assign",
             "enable.auto.commit": False,
             "auto.offset.reset": reset,
@@ -280,9 +284,11 @@ class Program(Transactions, DriverProgram):
         auto_commit: bool = False,
         session_timeout_ms: int = 10000,
         protocol: str = "classic",
+        request_timeout_ms: int | None = None,
     ) -> Member:
         config = {
             **self.base,
+            **request_timeout(request_timeout_ms),
             "client.id": member,
             "group.id": group,
             "partition.assignment.strategy": assignor,

@@ -24,6 +24,11 @@ def _record(message: ck.Message) -> dict[str, Any]:
     }
 
 
+def request_timeout(timeout_ms: int | None) -> dict[str, int]:
+    """Return the settings by which an answer is waited for so long; none for None."""
+    return {} if timeout_ms is None else {"socket.timeout.ms": timeout_ms}
+
+
 class Transactions:
     """The transactional operations of DRIVERS.md."""
 
@@ -39,11 +44,17 @@ class Transactions:
         return self.__dict__.setdefault("_producers", {})
 
     def do_txn_open(
-        self, producer: str, transactional_id: str, timeout_ms: int = 60000, **_: Any
+        self,
+        producer: str,
+        transactional_id: str,
+        timeout_ms: int = 60000,
+        request_timeout_ms: int | None = None,
+        **_: Any,
     ) -> None:
         opened = ck.Producer(
             {
                 **self.base,
+                **request_timeout(request_timeout_ms),
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": timeout_ms,
                 "message.timeout.ms": min(timeout_ms, 20000),

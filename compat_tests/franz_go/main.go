@@ -79,6 +79,15 @@ func info(*Request) (any, error) {
 	return object{"version": "unknown"}, nil
 }
 
+// requestTimeout is how long an answer is waited for; a Produce has the broker's timeout on top.
+func requestTimeout(request *Request) []kgo.Opt {
+	if request.RequestTimeoutMs == 0 {
+		return nil
+	}
+	timeout := time.Duration(request.RequestTimeoutMs) * time.Millisecond
+	return []kgo.Opt{kgo.RequestTimeoutOverhead(timeout / 2), kgo.ProduceRequestTimeout(timeout / 2)}
+}
+
 func recordOf(record *kgo.Record) Record {
 	headers := []Header{}
 	for _, header := range record.Headers {
@@ -117,7 +126,7 @@ func produce(request *Request) (any, error) {
 	if len(request.Records) > 0 && request.Records[0].Partition != nil {
 		options = append(options, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	}
-	client, err := kgo.NewClient(options...)
+	client, err := kgo.NewClient(append(options, requestTimeout(request)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +177,7 @@ func consume(request *Request) (any, error) {
 	if request.MaxPartitionBytes != 0 {
 		options = append(options, kgo.FetchMaxPartitionBytes(int32(request.MaxPartitionBytes)), kgo.FetchMaxBytes(int32(request.MaxPartitionBytes)))
 	}
-	client, err := kgo.NewClient(options...)
+	client, err := kgo.NewClient(append(options, requestTimeout(request)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +239,7 @@ func memberOpen(request *Request) (any, error) {
 	if request.InstanceID != "" {
 		options = append(options, kgo.InstanceID(request.InstanceID))
 	}
-	client, err := kgo.NewClient(options...)
+	client, err := kgo.NewClient(append(options, requestTimeout(request)...)...)
 	if err != nil {
 		return nil, err
 	}

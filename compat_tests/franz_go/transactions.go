@@ -32,6 +32,7 @@ func txnOpen(request *Request) (any, error) {
 		kgo.TransactionTimeout(time.Duration(numberOr(request.TimeoutMs, 60000)) * time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
 	}
+	options = append(options, requestTimeout(request)...)
 	opened := &transactional{}
 	var err error
 	if request.Group == "" {

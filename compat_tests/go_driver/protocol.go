@@ -81,6 +81,7 @@ type Request struct {
 	Protocol          string                     `json:"protocol"`
 	AutoCommit        bool                       `json:"auto_commit"`
 	SessionTimeoutMs  int                        `json:"session_timeout_ms"`
+	RequestTimeoutMs  int                        `json:"request_timeout_ms"`
 	Offsets           json.RawMessage            `json:"offsets"`
 	Metadata          string                     `json:"metadata"`
 	Partitions        json.RawMessage            `json:"partitions"`

@@ -256,7 +256,7 @@ public final class Driver {
         config.put("max.request.size", number(request, "max_request_bytes", 1048576));
         config.put("max.block.ms", 20000);
         config.put("delivery.timeout.ms", 30000);
-        config.put("request.timeout.ms", 20000);
+        config.put("request.timeout.ms", number(request, "request_timeout_ms", 20000));
         ArrayNode results = JSON.createArrayNode();
         try (Producer<byte[], byte[]> producer = new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer())) {
             List<Future<RecordMetadata>> sent = new ArrayList<>();
@@ -296,6 +296,9 @@ public final class Driver {
         if (request.hasNonNull("max_partition_bytes")) {
             config.put("max.partition.fetch.bytes", request.get("max_partition_bytes").asInt());
             config.put("fetch.max.bytes", request.get("max_partition_bytes").asInt());
+        }
+        if (request.hasNonNull("request_timeout_ms")) {
+            config.put("request.timeout.ms", request.get("request_timeout_ms").asInt());
         }
         if (request.hasNonNull("rack")) {
             config.put("client.rack", text(request, "rack"));

@@ -72,7 +72,7 @@ final class Transactions {
         int timeoutMs = request.has("timeout_ms") ? request.get("timeout_ms").asInt() : 60000;
         config.put("transaction.timeout.ms", timeoutMs);
         config.put("max.block.ms", 30000);
-        config.put("request.timeout.ms", 20000);
+        config.put("request.timeout.ms", request.has("request_timeout_ms") ? request.get("request_timeout_ms").asInt() : 20000);
         config.put("delivery.timeout.ms", 30000);
         config.put("retry.backoff.ms", 20);
         KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
