@@ -107,6 +107,8 @@ class RequestContext:
     """Name and version of the client's software, once ApiVersions v3+ has told it (KIP-511)."""
     is_consumer: bool = False
     """Records were fetched on this connection."""
+    is_held_up: bool = False
+    """A fault rule keeps an answer from the client: if it goes it is not of its own will."""
     now_ms: int = 0
     """Wall clock in milliseconds when the request was read."""
 

@@ -5,6 +5,7 @@ it does not know that this module exists.
 """
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -190,6 +191,10 @@ class Injector:
             await self._hit.wait()
 
     def _set_interceptor(self) -> None:
+        if self._rests_until_ms and not len(self.rules):
+            now_ms = self._monotonic_ms()  # of connections that went, nobody asks again
+            rests = self._rests_until_ms.items()
+            self._rests_until_ms = {each: until for each, until in rests if until > now_ms}
         if self._dispatcher is not None:
             is_needed = len(self.rules) or self._rests_until_ms
             self._dispatcher.interceptor = self.intercept if is_needed else None
@@ -257,18 +262,19 @@ class Injector:
             if action.applied:
                 await _finished(handle, exchange.request)
             if action.kind is Kind.BLACKHOLE:
-                await trio.sleep_forever()  # until the client goes, which cancels this
+                await _hold_up(context, math.inf)  # until the client goes, which cancels this
             if action.kind is Kind.IGNORE:
+                context.is_held_up = True
                 return NO_RESPONSE
             return PlayedAnswer(closes=True, resets=action.reset)
         if plan.delay_before_s:
-            await trio.sleep(plan.delay_before_s)
+            await _hold_up(context, plan.delay_before_s)
             context.now_ms = context.services.clock.wall_ms()
         for hit in plan.acts:
             await ACTS[hit.action.kind](exchange, context)
         result = await _awaited(self._apply(plan, exchange, context, handle))
         if plan.delay_after_s:
-            await trio.sleep(plan.delay_after_s)
+            await _hold_up(context, plan.delay_after_s)
         if plan.last is not None:
             return PlayedAnswer(closes=True, resets=plan.last.action.reset)
         for hit in plan.changes:
@@ -554,6 +560,13 @@ async def _finished(handle: Handle, request: Any) -> None:
         await _awaited(handle(request))
     except (KafkaError, CloseConnection) as error:
         logger.debug("a request whose answer is lost failed: %s", error)
+
+
+async def _hold_up(context: "RequestContext", seconds: float) -> None:
+    """Let a client wait; one that goes meanwhile did not mean to, and stays in its group."""
+    context.is_held_up = True
+    await trio.sleep(seconds)
+    context.is_held_up = False
 
 
 def _fetch_topic(name: str, topic_id: "UUID", answer: Any) -> Any:

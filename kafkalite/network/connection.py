@@ -109,7 +109,8 @@ class Connection:
                     exchange.result.close()
             self._budget.release(self._reserved_bytes)
             self._context.services.coordinators.on_disconnect(
-                self._context.connection_id, by_client=is_clients_end
+                self._context.connection_id,
+                by_client=is_clients_end and not self._context.is_held_up,
             )
 
     @property

@@ -475,6 +475,23 @@ def test_a_reset_is_a_reset(broker):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("action", [{"blackhole": True}, {"ignore": True}, {"delay_s": 5.0}])
+def test_member_that_lost_patience_with_a_rule_is_still_a_member(broker, action):
+    """The client closes the connection itself here, and not because it wants to leave."""
+    broker.produce("orders", b"x", partition=0)
+    settings = {**COMMITTING, "socket.timeout.ms": 1_000, "fetch.wait.max.ms": 100}
+    client = consumer(broker, **settings)
+    client.subscribe(["orders"])
+    read(client, 1)
+    members = members_of(broker, "g")
+    rule = broker.faults.add({"api": "OffsetCommit", "group": "g", "once": True, **action})
+    client.commit(asynchronous=False)
+    assert rule.hits == 1
+    assert members_of(broker, "g") == members
+    client.close()
+
+
+@pytest.mark.slow
 def test_member_whose_connection_a_rule_closes_is_still_a_member(broker):
     """Members are gone with their connection in tests, but Kafka's are not."""
     broker.produce("orders", b"x", partition=0)
