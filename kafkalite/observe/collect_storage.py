@@ -13,6 +13,7 @@ from kafkalite.observe.exposition import COUNTER, GAUGE, SUMMARY, Family
 
 if TYPE_CHECKING:
     from kafkalite.meta.image import Change, Image
+    from kafkalite.meta.zookeeper.session import Session
     from kafkalite.observe.inside import BrokerParts
 
 CLIENT_ID: Final = "Replica"
@@ -124,12 +125,7 @@ def storage(parts: "BrokerParts") -> Iterator[Family]:
     summary = Family(
         "kafka_log_logflushstats_logflushrateandtimems", SUMMARY, "Milliseconds of an fsync"
     )
-    recent = sorted(flushes.recent_s)
-    for text, share in QUANTILES:
-        at = min(len(recent) - 1, int(share * len(recent)))
-        summary.add(recent[at] * 1_000 if recent else 0.0, quantile=text)
-    summary.add(flushes.count, "_count")
-    yield summary.add(flushes.sum_s * 1_000, "_sum")
+    yield _add_times(summary, flushes.recent_s, flushes.count, flushes.sum_s)
     with suppress(OSError):
         done = _process_io()
         for word in ("read", "write"):
@@ -184,3 +180,32 @@ def as_java(resident_bytes: int) -> Iterator[Family]:
     with suppress(OSError):
         threads = len(os.listdir("/proc/self/task"))
         yield Family("jvm_threads_current", GAUGE, "Threads").add(threads)
+
+
+def zookeeper(session: "Session") -> Iterator[Family]:
+    """Yield how the session with ZooKeeper is, as Kafka 3.9's SessionExpireListener tells it."""
+    prefix = "kafka_server_sessionexpirelistener"
+    for name, value, text in (
+        ("disconnects", session.disconnects, "Times that ZooKeeper was not reached any more"),
+        ("expires", session.expires, "Sessions that ended; alert > 0"),
+        ("syncconnects", session.connects, "Connections made"),
+    ):
+        yield Family(f"{prefix}_zookeeper{name}_total", COUNTER, text).add(value)
+    state = Family(f"{prefix}_sessionstate", GAUGE, "1 with the state that the session has")
+    yield state.add(1, state=session.state)
+    latency = Family(
+        "kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms",
+        SUMMARY,
+        "Milliseconds to ZooKeeper's answer; requests sent together count as one",
+    )
+    recent_s = tuple(session.latencies_s)
+    yield _add_times(latency, recent_s, session.request_count, session.latency_sum_s)
+
+
+def _add_times(family: Family, recent_s: Iterable[float], count: int, sum_s: float) -> Family:
+    ordered = sorted(recent_s)
+    for text, share in QUANTILES:
+        at = min(len(ordered) - 1, int(share * len(ordered)))
+        family.add(ordered[at] * 1_000 if ordered else 0.0, quantile=text)
+    family.add(count, "_count")
+    return family.add(sum_s * 1_000, "_sum")

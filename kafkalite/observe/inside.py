@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from kafkalite.faults.parts import Control
     from kafkalite.isr.fetcher import ReplicaFetcherManager
+    from kafkalite.meta.zookeeper.session import Session
     from kafkalite.network.dispatch import Dispatcher
     from kafkalite.network.listeners import ConnectionServer
     from kafkalite.observe.requests import Requests
@@ -51,6 +52,7 @@ class BrokerParts:
     bootstrap: str
     control: "Control"
     fetchers: "ReplicaFetcherManager | None" = None
+    session: "Session | None" = None
 
 
 class InsideCluster:

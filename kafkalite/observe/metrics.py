@@ -105,6 +105,8 @@ class Metrics:
         yield from collect_storage.storage(parts)
         yield from collect_storage.sessions(parts)
         yield from collect_quotas.quotas(parts)
+        if parts.session is not None:
+            yield from collect_storage.zookeeper(parts.session)
         if JVM in self._names:
             yield from collect_storage.as_java(collect.resident_bytes())
         yield from collect.process(parts)

@@ -40,6 +40,9 @@ PER_SECOND: Final = frozenset(
         "failedisrupdates",
         "uncleanleaderelections",
         "incrementalfetchsessionevictions",
+        "zookeeperdisconnects",
+        "zookeeperexpires",
+        "zookeepersyncconnects",
     }
 )
 """Names of meters: an MBean's name has PerSec behind them."""

@@ -228,7 +228,12 @@ class Broker:
             replicas = ReplicaManager(config.node_id, logs, config)
             if store.shared:
                 self._cluster = composition.cluster_parts(
-                    config, clock, self._network, metadata=metadata, replicas=replicas
+                    config,
+                    clock,
+                    self._network,
+                    metadata=metadata,
+                    replicas=replicas,
+                    session=getattr(store, "session", None),
                 )
                 metadata.use_channel(self._cluster.controller)
             self.services = composition.services(

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kafkalite.meta.image import Change, Image
     from kafkalite.meta.runner import MetadataRunner
     from kafkalite.meta.store import MetadataStore
+    from kafkalite.meta.zookeeper.session import Session
     from kafkalite.network.dispatch import Authorize, Dispatcher
     from kafkalite.network.listeners import ConnectionServer
     from kafkalite.network.sockets import Network
@@ -73,6 +74,8 @@ class ClusterParts:
     forwarder: "Forwarder"
     isr_keeper: "AlterPartitionManager"
     fetchers: "ReplicaFetcherManager"
+    session: "Session | None"
+    """With ZooKeeper, for those who look at it."""
     subscribers: "Sequence[Callable[[Sequence[Change], Image], None]]"
     """To be told of metadata before all others: they find out where other brokers are."""
 
@@ -110,6 +113,7 @@ def cluster_parts(
     *,
     metadata: "MetadataRunner",
     replicas: ReplicaManager,
+    session: "Session | None",
 ) -> ClusterParts:
     """Make what a broker needs in order to work with others."""
     # A lone broker starts without all this.
@@ -143,6 +147,7 @@ def cluster_parts(
         fetchers=ReplicaFetcherManager(
             replicas, peers, config, clock, image=image, broker_epoch=broker_epoch
         ),
+        session=session,
         subscribers=[each.on_changes for each in (peers, controller, forwarding, isr)],
     )
 
@@ -383,6 +388,7 @@ def http_server(
         requests=requests,
         peers=None if cluster is None else cluster.peers,
         fetchers=None if cluster is None else cluster.fetchers,
+        session=None if cluster is None else cluster.session,
         ports=ports,
         bootstrap=bootstrap,
         control=control,

@@ -14,7 +14,12 @@ async def test_between_two_registrations_others_are_told_the_epoch_of_the_first(
     metadata = SimpleNamespace(broker_epoch=7, image=None)
     replicas = SimpleNamespace(broker_id=1)
     made = composition.cluster_parts(
-        load_config(), SystemClock(), TcpNetwork(), metadata=metadata, replicas=replicas
+        load_config(),
+        SystemClock(),
+        TcpNetwork(),
+        metadata=metadata,
+        replicas=replicas,
+        session=None,
     )
     told = made.isr_keeper._broker_epoch
     assert told() == 7

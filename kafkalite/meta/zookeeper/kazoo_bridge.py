@@ -1,7 +1,7 @@
 """ZooKeeper's client: the way from its threads to trio, what failed, and how it ends."""
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import trio
@@ -16,6 +16,9 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+
+from kafkalite.meta.store import MetadataStoreError
+from kafkalite.meta.zookeeper.znodes import NotKafka
 
 NOT_REACHED = (
     ConnectionClosedError,
@@ -51,6 +54,19 @@ def first_error(results: Sequence[object]) -> KazooException | None:
     errors = [result for result in results if isinstance(result, KazooException)]
     causes = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
     return (causes or errors or [None])[0]
+
+
+@contextlib.contextmanager
+def one_line(connect: str) -> Iterator[None]:
+    """Say where the trouble is that no retry ends.
+
+    Raises:
+        MetadataStoreError: a node holds what it should not.
+    """
+    try:
+        yield
+    except NotKafka as error:
+        raise MetadataStoreError(f"ZooKeeper at {connect}: {error}") from error
 
 
 async def make_missing(

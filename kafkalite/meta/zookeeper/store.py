@@ -11,7 +11,8 @@ Who decided upon an old image therefore changes nothing.
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -52,6 +53,7 @@ from kafkalite.meta.zookeeper.kazoo_bridge import (
     NOT_REACHED,
     KazooTrioBridge,
     first_error,
+    one_line,
     stop,
 )
 from kafkalite.meta.zookeeper.live_brokers import read_brokers
@@ -63,6 +65,7 @@ from kafkalite.meta.zookeeper.multi_operations import (
 )
 from kafkalite.meta.zookeeper.notice_nodes import notices_of
 from kafkalite.meta.zookeeper.notices import Notices
+from kafkalite.meta.zookeeper.session import Session
 from kafkalite.meta.zookeeper.token_nodes import parents_of
 from kafkalite.meta.zookeeper.topic_deletions import Deletions
 from kafkalite.meta.zookeeper.transactions import fill
@@ -129,6 +132,7 @@ class ZookeeperStore:
         self._notices: Notices
         self._watches: dict[str, Callable[[object], None]] = {}
         self._acl_of = self._access.acl_of
+        self.session = Session()
         self._broker_id = NO_CONTROLLER
         # The epoch of this broker, and the version of the node that fences it; -1 without one.
         self._own_epoch = self._own_epoch_version = -1
@@ -219,7 +223,7 @@ class ZookeeperStore:
 
     async def cluster_id(self, proposed: str) -> str:
         """Return the id of the cluster, which is `proposed` if it had none."""
-        with self._one_line():
+        with one_line(self._connect):
             try:
                 data, _ = await self._one(self._client.get_async(znodes.CLUSTER_ID))
             except NoNodeError:
@@ -235,7 +239,7 @@ class ZookeeperStore:
     async def load(self, known_version: int = -1) -> Stored | None:
         """Read all nodes, again if a commit came in between."""
         self._check_connected()
-        with self._one_line():
+        with one_line(self._connect):
             # What another server has acknowledged is seen by ours after this.
             await self._one(self._client.sync_async(znodes.CHANGES))
             newest = await self._newest()
@@ -429,7 +433,7 @@ class ZookeeperStore:
                 await self._wait_woken()
                 continue
             try:
-                with self._one_line():
+                with one_line(self._connect):
                     await self._read_news()
             except KafkaError as error:
                 logger.debug("ZooKeeper: %s", error.message)
@@ -517,6 +521,7 @@ class ZookeeperStore:
 
     def _on_state(self, state: str) -> None:
         """Take up that the connection is another; called in trio, and cannot raise."""
+        self.session.on_state(state)
         if state == KazooState.CONNECTED:
             self._is_connected = True
             self._events.append(SessionLost() if self._is_lost else SessionResumed())
@@ -563,6 +568,7 @@ class ZookeeperStore:
             KazooException: of the first that failed.
             KafkaError: ZooKeeper is not reached.
         """
+        sent_s = perf_counter()
         # While there is no connection requests wait; nobody waits longer than the session would.
         with trio.move_on_after(self._session_timeout_s) as scope:
             for request in reversed(pending):
@@ -572,6 +578,7 @@ class ZookeeperStore:
                     await arrived.wait()
         if scope.cancelled_caught:
             raise self._not_reached("no answer in time")
+        self.session.on_answer(sent_s)
         try:
             return [request.get_nowait() for request in pending]
         except NOT_REACHED as error:
@@ -590,11 +597,3 @@ class ZookeeperStore:
 
     def _session_id(self) -> int | None:
         return self._client.client_id[0] if self._client.client_id else None
-
-    @contextlib.contextmanager
-    def _one_line(self) -> Iterator[None]:
-        """Say where the trouble is that no retry ends."""
-        try:
-            yield
-        except znodes.NotKafka as error:
-            raise MetadataStoreError(f"ZooKeeper at {self._connect}: {error}") from error
