@@ -10,7 +10,8 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from kafkalite.log.log import AppendInfo, Log
+    from kafkalite.log.log import Log
+    from kafkalite.log.state import AppendInfo
 
 NO_LEADER = -1
 

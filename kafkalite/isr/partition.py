@@ -22,7 +22,7 @@ from kafkalite.isr.partition_read import (
 )
 from kafkalite.isr.pending_acks import PendingAck
 from kafkalite.isr.replica import Replica, Watcher, call_all
-from kafkalite.log.log import AppendInfo
+from kafkalite.log.state import AppendInfo
 from kafkalite.log.validate import AppendOrigin, CheckedBatch
 from kafkalite.wire.errors import ErrorCode, KafkaError
 

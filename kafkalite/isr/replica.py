@@ -317,7 +317,11 @@ class Replica:
 
     def _epoch_at(self, offset: int) -> int:
         """Return the leader epoch that `offset` was written in, -1 if it holds nothing."""
-        return self.log.epoch_at(offset) if offset < self.log.log_end_offset else self.leader_epoch
+        return (
+            self.log.epochs.epoch_at(offset)
+            if offset < self.log.log_end_offset
+            else self.leader_epoch
+        )
 
 
 def call_all(watchers: dict[Watcher, None]) -> None:

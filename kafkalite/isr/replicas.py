@@ -33,7 +33,6 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kafkalite.config import BrokerConfig
     from kafkalite.isr.state import IsrChange
-    from kafkalite.log.files import LogFiles
     from kafkalite.log.log import Log
     from kafkalite.log.manager import LogManager
     from kafkalite.meta.image import Change, Image, TopicImage
@@ -345,7 +344,7 @@ class ReplicaManager:
             for listener in list(self._isr_change_listeners):
                 listener()
 
-    def _on_failed(self, log: "LogFiles") -> None:
+    def _on_failed(self, log: "Log") -> None:
         partition = self._hosted.get(log.topic_partition)
         if partition is not None and partition.log is log:
             partition.step_down()

@@ -335,7 +335,7 @@ class CleaningPass:
         self._now_ms = now_ms
         self._map_bytes = settings.map_bytes
         self._throttle = Throttle(settings.io_max_bytes_per_second, sleep)
-        self._truncations = log.truncations
+        self._truncations = log.local_log.truncations
         ends = [segment.base_offset for segment in plan.segments[1:]] + [plan.upper_offset]
         self._sources = [
             _source(segment, end) for segment, end in zip(plan.segments, ends, strict=True)
@@ -382,7 +382,7 @@ class CleaningPass:
         segment is removed again.
         """
         assert self._filter is not None, "build_map comes first"
-        cleaned = self._plan.log.new_cleaned_segment(group[0].base_offset)
+        cleaned = self._plan.log.local_log.new_cleaned_segment(group[0].base_offset)
         try:
             _write_kept(
                 self._filter,
@@ -428,7 +428,7 @@ class CleaningPass:
     def has_lost_its_log(self) -> bool:
         """Whether the log was closed or cut since the pass began, so that errors mean nothing."""
         log = self._plan.log
-        return log.failure is not None or log.truncations != self._truncations
+        return log.failure is not None or log.local_log.truncations != self._truncations
 
 
 async def clean(

@@ -23,14 +23,13 @@ from kafkalite.log.cleaner import (
     filthiest,
     plan_cleaning,
 )
-from kafkalite.log.files import NEVER
+from kafkalite.log.local_log import NEVER
 from kafkalite.log.segment import LOG_SUFFIX
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.log.disk import Disk
-    from kafkalite.log.files import LogFiles
     from kafkalite.log.log import Log
     from kafkalite.log.manager import LogManager
     from kafkalite.log.segment import Segment
@@ -92,7 +91,7 @@ def _single_replica_bounds(log: "Log") -> tuple[int, int]:
     return log.log_end_offset, log.log_end_offset if unstable is None else unstable
 
 
-def _note_nothing(log: "LogFiles") -> None:
+def _note_nothing(log: "Log") -> None:
     del log
 
 
@@ -128,13 +127,13 @@ class Housekeeping:
     ) -> None:
         self.settings = settings
         self.bounds: Callable[[Log], tuple[int, int]] = _single_replica_bounds
-        self.failed: Callable[[LogFiles], object] = _note_nothing
+        self.failed: Callable[[Log], object] = _note_nothing
         self._manager = manager
         self._disk = disk
         self._clock = clock
         self._agenda = Schedule()
         self._wake = trio.Event()
-        self._to_flush: dict[LogFiles, None] = {}
+        self._to_flush: dict[Log, None] = {}
         # (due, sequence number, paths or segments to remove)
         self._removals: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
@@ -163,40 +162,41 @@ class Housekeeping:
     def on_config_changed(self, log: "Log") -> None:
         """A topic's settings changed: it may have to be flushed, cut or compacted sooner."""
         self.cleaner.uncleanable.discard(log)
-        if log.unflushed_since_ms is not None and log.config.flush_ms < NEVER:
+        if log.local_log.unflushed_since_ms is not None and log.config.flush_ms < NEVER:
             self.on_flush_due(log)
         if len(log.segments) > 1:
             self._note_dirt(log)
 
-    def on_flush_due(self, log: "LogFiles") -> None:
+    def on_flush_due(self, log: "Log") -> None:
         """Put a log on the list of those to be flushed, at once or when flush.ms is over."""
-        due_ms = log.flush_due_ms
+        due_ms = log.local_log.flush_due_ms
         if due_ms is not None:
             self._to_flush[log] = None
             self._plan("flush", max(due_ms - self._clock.wall_ms(), 0))
         if len(log.segments) > 1:
             self._note_dirt(log)
 
-    def on_start_moved(self, log: "LogFiles") -> None:
+    def on_start_moved(self, log: "Log") -> None:
         """Put the checkpoint of log starts on the agenda."""
         del log
         self._plan("log starts", self.settings.flush_start_offset_checkpoint_interval_ms)
 
-    def on_truncated(self, log: "LogFiles") -> None:
+    def on_truncated(self, log: "Log") -> None:
         """Take the checkpoint back at once if it promises more than is there. Raises OSError."""
         known = self._manager.get(log.topic_partition)
-        if known is log and self._manager.written_recovery_point(known) > log.recovery_point:
+        recovery_point = log.local_log.recovery_point
+        if known is log and self._manager.written_recovery_point(known) > recovery_point:
             self._manager.write_checkpoints_of(known)
         offset = None if known is not log else self._manager.cleaner_offset(known)
         if known is log and offset is not None and offset > log.segments.active.base_offset:
             self._manager.set_cleaner_offset(known, log.segments.active.base_offset)
 
-    def on_segments_removed(self, log: "LogFiles", segments: "Sequence[Segment]") -> None:
+    def on_segments_removed(self, log: "Log", segments: "Sequence[Segment]") -> None:
         """Remove the files in a while; who still sends them holds them open."""
         for segment in segments:
             self._remove_later(segment.remove, log.config.file_delete_delay_ms)
 
-    def on_failed(self, log: "LogFiles") -> None:
+    def on_failed(self, log: "Log") -> None:
         """Tell who serves the log, at once."""
         self.failed(log)
 
@@ -210,7 +210,7 @@ class Housekeeping:
         heappush(self._removals, (self._clock.monotonic_ms() + delay_ms, self._sequence, remove))
         self._plan("removals", delay_ms)
 
-    def _note_dirt(self, log: "LogFiles") -> None:
+    def _note_dirt(self, log: "Log") -> None:
         if "compact" in log.config.cleanup_policy:
             known = self._manager.get(log.topic_partition)
             if known is log and known not in self.cleaner.uncleanable:
@@ -300,7 +300,7 @@ class Housekeeping:
 
     async def _flush(self) -> None:
         for log in list(self._to_flush):
-            due_ms = log.flush_due_ms
+            due_ms = log.local_log.flush_due_ms
             if due_ms is None:
                 self._to_flush.pop(log, None)
                 continue
@@ -309,12 +309,12 @@ class Housekeeping:
                 self._plan("flush", delay_ms)
                 continue
             self._to_flush.pop(log, None)
-            before = log.recovery_point
+            before = log.local_log.recovery_point
             try:
                 await log.flush()
             except KafkaError as error:
                 logger.warning("%s", error)
-            if log.recovery_point != before:
+            if log.local_log.recovery_point != before:
                 self._plan("recovery points", self.settings.flush_offset_checkpoint_interval_ms)
 
     async def _remove(self) -> None:

@@ -22,15 +22,19 @@ class LeaderEpochFileCache:
     """Ascending epochs with ascending start offsets.
 
     Invariant: both `epoch` and `start_offset` of `entries` are strictly ascending.
+
+    Attributes:
+        is_unwritten: the entries changed since this was last False; the owner writes them.
     """
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "is_unwritten")
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
         """Take entries as stored; ones that contradict later ones are dropped."""
         self._entries: list[EpochStart] = []
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)
+        self.is_unwritten = False
 
     @property
     def entries(self) -> list[EpochStart]:
@@ -59,6 +63,7 @@ class LeaderEpochFileCache:
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochStart(epoch, start_offset))
+        self.is_unwritten = True
         return True
 
     def end_offset_for(self, leader_epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -86,6 +91,7 @@ class LeaderEpochFileCache:
         count = len(self._entries)
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
+            self.is_unwritten = True
         return len(self._entries) != count
 
     def truncate_from_start(self, start_offset: int) -> bool:
@@ -100,11 +106,13 @@ class LeaderEpochFileCache:
         if index == 1 and self._entries[0] == first:
             return False
         self._entries[:index] = [first]
+        self.is_unwritten = True
         return True
 
     def clear(self) -> None:
         """Forget all epochs."""
         self._entries.clear()
+        self.is_unwritten = True
 
 
 def _epoch_of(entry: EpochStart) -> int:

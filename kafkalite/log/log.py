@@ -1,20 +1,23 @@
-"""The log of one partition: what is appended, read and found.
+"""The log of one partition: what is appended, read, cut and deleted.
 
 Synchronous throughout. It knows neither role nor high watermark: bounds are given to it. After
-Kafka's UnifiedLog; what happens to the files themselves is in `files`.
+Kafka's UnifiedLog; its files are in `local_log`.
 """
 
+import errno
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafkalite.log import timestamps
-from kafkalite.log.files import NEVER, LogFiles
+from kafkalite.log.disk import TornFile
+from kafkalite.log.local_log import LocalLog
 from kafkalite.log.region import EMPTY_REGION, FileRegion
-from kafkalite.log.segment import Segment
+from kafkalite.log.retention import count_deletable
+from kafkalite.log.segment import LOG_SUFFIX, Segment
+from kafkalite.log.state import AppendInfo, LogListener, LogState
 from kafkalite.log.validate import AppendOrigin, validate_batches, validate_fetched_batches
-from kafkalite.types import LogPosition
+from kafkalite.types import LogPosition, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import (
     CONTROL,
@@ -25,45 +28,95 @@ from kafkalite.wire.records import (
 )
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kafkalite.clock import Clock
+    from kafkalite.log.disk import Disk
+    from kafkalite.log.local_log import Flush
     from kafkalite.log.transaction_index import AbortedTransaction
     from kafkalite.log.validate import CheckedBatch, ValidBatches
-    from kafkalite.wire.records import BatchHeader
+    from kafkalite.log_config import LogConfig
 
-HINTS_MAX: Final = 16
-"""Sequential readers of one log whose next position is remembered."""
-
-OPEN_SEGMENTS_MAX: Final = 8
-"""Segments other than the active one that a log keeps open for its readers."""
+Markers = dict[int, EndMarker | None]
+"""Control batches by their position in a buffer."""
 
 REPLAY_BYTES: Final = 1 << 20
 """Read at once by `read_batches`."""
 
 
-@dataclass(slots=True)
-class AppendInfo:
-    """Result of an append.
+class Log:
+    """One partition's batches: which offsets there are, over a `LocalLog` that has the files.
+
+    Invariants: log_start_offset <= log_end_offset; recovery_point <= log_end_offset; all that an
+    append has returned for is in the file, all else in memory only describes the file.
+
+    Methods that touch files raise KAFKA_STORAGE_ERROR where the disk fails and while the log is
+    offline. After a failed truncation, replacement or flush it is: nobody knows what is on disk.
 
     Attributes:
-        first_offset: of the first record; of the original if this was a duplicate.
-        last_offset: of the last record, inclusive.
-        log_append_time_ms: -1 for CreateTime topics.
-        log_start_offset: of the log.
-        duplicate: the producer had sent this batch before, nothing was appended (rule 56).
-        size_bytes: appended.
+        topic_partition: whose log it is.
+        topic_id: of the topic's present incarnation.
+        directory: where it is.
+        local_log: its files.
+        segments, epochs, producers: those of `local_log`.
+        config: the topic's settings.
+        log_start_offset: first offset that can be read.
+        log_end_offset: offset that the next record gets.
+        failure: why the log is offline; None while it is not.
     """
 
-    first_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    duplicate: bool
-    size_bytes: int
+    def __init__(
+        self,
+        disk: "Disk",
+        directory: str,
+        topic_partition: TopicPartition,
+        topic_id: "UUID",
+        config: "LogConfig",
+        state: LogState,
+        *,
+        clock: "Clock",
+        listener: LogListener,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.directory = directory
+        self.local_log = LocalLog(
+            disk,
+            directory,
+            topic_partition,
+            config,
+            state,
+            clock=clock,
+            on_flush_due=partial(listener.on_flush_due, self),
+            on_segments_removed=partial(listener.on_segments_removed, self),
+            on_unreadable=self._on_unreadable,
+        )
+        self.segments = state.segments
+        self.epochs = state.epochs
+        self.producers = state.producers
+        self.config = config
+        self.log_start_offset = state.log_start_offset
+        self.log_end_offset = state.log_end_offset
+        self.failure: str | None = None
+        self._clock = clock
+        self._listener = listener
 
-
-class Log(LogFiles):
-    """One partition's batches on disk."""
+    def __repr__(self) -> str:
+        return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
 
     # --- Facts -----------------------------------------------------------------------------------
+
+    @property
+    def log_end_position(self) -> LogPosition:
+        """The log end offset with its place on disk. An offline log may have no segment at all."""
+        self._check_online()
+        active = self.segments.active
+        return LogPosition(self.log_end_offset, active.base_offset, active.size)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return self.segments.size_bytes
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -83,15 +136,18 @@ class Log(LogFiles):
         """
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
-    def epoch_at(self, offset: int) -> int:
-        """Return the leader epoch that the record at `offset` was written in, -1 if unknown."""
-        return self.epochs.epoch_at(offset)
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Note that a new leader writes from the log end on (rule 99).
 
-    def fail(self, why: str) -> None:
-        """Go offline: what was appended last may be lost, and nothing more is to be."""
-        if self.failure is None:
-            self.failure = why
-            self._listener.on_failed(self)
+        The file follows before the first append of that epoch, at the latest: an epoch without
+        records is of no use to anyone after a crash.
+        """
+        if leader_epoch > self.epochs.latest:
+            self.epochs.assign(leader_epoch, self.log_end_offset)
+
+    def update_config(self, config: "LogConfig") -> None:
+        """Follow a change of the topic's settings."""
+        self.config = self.local_log.config = config
 
     # --- Appending -------------------------------------------------------------------------------
 
@@ -121,12 +177,13 @@ class Log(LogFiles):
         valid = validate_batches(
             batches,
             topic_partition=self.topic_partition,
-            config=self._config,
+            config=self.config,
             now_ms=now_ms,
             origin=origin,
         )
         producers = self.producers
         markers = None
+        start_offset = self.log_start_offset
         offset = first_offset = self.log_end_offset
         for position, header in valid.batches:
             if header.producer_id >= 0:
@@ -136,15 +193,10 @@ class Log(LogFiles):
                     marker = markers[position] = read_end_marker(
                         memoryview(valid.buffer)[position : position + header.size]
                     )
-                duplicate = producers.check(header, origin=origin, marker=marker)
-                if duplicate is not None:
+                same = producers.check(header, origin=origin, marker=marker)
+                if same is not None:
                     return AppendInfo(
-                        duplicate.first_offset,
-                        duplicate.last_offset,
-                        duplicate.timestamp,
-                        self.log_start_offset,
-                        True,
-                        0,
+                        same.first_offset, same.last_offset, same.timestamp, start_offset, True, 0
                     )
             set_offset_and_epoch(
                 valid.buffer, position, base_offset=offset, leader_epoch=leader_epoch
@@ -152,12 +204,11 @@ class Log(LogFiles):
             header.base_offset = offset
             header.partition_leader_epoch = leader_epoch
             offset += header.last_offset_delta + 1
-        self.begin_epoch(leader_epoch)
-        self._write(valid, markers, now_ms)
-        append_time_ms = now_ms if self._config.message_timestamp_type != "CreateTime" else -1
-        return AppendInfo(
-            first_offset, offset - 1, append_time_ms, self.log_start_offset, False, valid.size
-        )
+        if leader_epoch > self.epochs.latest:
+            self.begin_epoch(leader_epoch)
+        self._write(valid, offset, markers, now_ms)
+        append_time_ms = now_ms if self.config.message_timestamp_type != "CreateTime" else -1
+        return AppendInfo(first_offset, offset - 1, append_time_ms, start_offset, False, valid.size)
 
     def append_as_follower(
         self, batches: bytearray | memoryview, *, leader_epoch: int | None = None
@@ -177,43 +228,28 @@ class Log(LogFiles):
             raise self._offline()
         self._adopt_start(batches)
         valid = validate_fetched_batches(
-            batches, topic_partition=self.topic_partition, next_offset=self.log_end_offset
+            batches,
+            topic_partition=self.topic_partition,
+            next_offset=self.log_end_offset,
+            leader_epoch=leader_epoch,
         )
-        if leader_epoch is not None:
-            for index, (position, header) in enumerate(valid.batches):
-                if header.partition_leader_epoch > leader_epoch:
-                    del valid.batches[index:]
-                    valid.size = position
-                    break
         if not valid.batches:
             return None
         if self.producers.has_whole_history:
-            self._look_for_gaps(valid.batches)
-        markers: dict[int, EndMarker | None] = {}
+            self.producers.look_for_gaps(valid.batches, self.log_end_offset)
+        markers: Markers = {}
         for position, header in valid.batches:
             if header.attributes & CONTROL and header.producer_id >= 0:
                 markers[position] = read_end_marker(
                     memoryview(batches)[position : position + header.size]
                 )
-            if self.epochs.assign(header.partition_leader_epoch, header.base_offset):
-                self._epochs_unwritten = True
-        self._write(valid, markers, self._clock.wall_ms())
+            self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+        end_offset = header.base_offset + header.last_offset_delta + 1
+        self._write(valid, end_offset, markers, self._clock.wall_ms())
+        first_offset = valid.batches[0][1].base_offset
         return AppendInfo(
-            valid.batches[0][1].base_offset,
-            self.log_end_offset - 1,
-            -1,
-            self.log_start_offset,
-            False,
-            valid.size,
+            first_offset, end_offset - 1, -1, self.log_start_offset, False, valid.size
         )
-
-    def _look_for_gaps(self, batches: "Iterable[tuple[int, BatchHeader]]") -> None:
-        """Do not take producers for new whose batches compaction has removed at the leader."""
-        next_offset = self.log_end_offset
-        for _, header in batches:
-            if header.base_offset != next_offset:
-                self.producers.has_whole_history = False
-            next_offset = header.next_offset
 
     def _adopt_start(self, batches: bytearray | memoryview) -> None:
         """Let an empty log start earlier, where the leader's first batch does.
@@ -229,43 +265,16 @@ class Log(LogFiles):
                 return
 
     def _write(
-        self,
-        valid: "ValidBatches",
-        markers: dict[int, EndMarker | None] | None,
-        now_ms: int,
+        self, valid: "ValidBatches", end_offset: int, markers: Markers | None, now_ms: int
     ) -> None:
         """Append checked batches, and tell everyone inside; on failure nothing has changed."""
-        batches = valid.batches
-        first = batches[0][1]
-        last = batches[-1][1]
-        size = valid.size
-        config = self._config
-        segment = self.segments.active
-        max_timestamp = first.max_timestamp
-        if first is not last:
-            max_timestamp = max(header.max_timestamp for _, header in batches)
         try:
-            self._write_epochs()
-            if segment.must_roll(
-                incoming_bytes=size,
-                last_offset=last.base_offset + last.last_offset_delta,
-                max_timestamp=max_timestamp,
-                now_ms=now_ms,
-                segment_bytes=config.segment_bytes,
-                segment_ms=self.roll_after_ms(segment),
-                index_bytes=config.segment_index_bytes,
-            ):
-                segment = self._roll(first.base_offset, now_ms)
-            buffer = valid.buffer
-            segment.append(
-                buffer if len(buffer) == size else memoryview(buffer)[:size],
-                batches,
-                index_interval_bytes=config.index_interval_bytes,
+            segment = self.local_log.append(
+                valid, end_offset=end_offset, count=end_offset - self.log_end_offset, now_ms=now_ms
             )
         except OSError as error:
             raise self._storage_error("append", error) from error
-        segment.modified_ms = now_ms
-        for position, header in batches:
+        for position, header in valid.batches:
             if header.producer_id >= 0:
                 aborted = self.producers.update(
                     header,
@@ -277,16 +286,7 @@ class Log(LogFiles):
                     # until the flush, which the recovery point waits for.
                     with suppress(OSError):
                         segment.aborted.append(aborted)
-        offset = last.base_offset + last.last_offset_delta + 1
-        count = offset - self.log_end_offset
-        self.log_end_offset = offset
-        self._unflushed_messages += count
-        if self.unflushed_since_ms is None:
-            self.unflushed_since_ms = now_ms
-            if config.flush_ms < NEVER:
-                self._listener.on_flush_due(self)
-        if self._unflushed_messages >= config.flush_messages:
-            self._listener.on_flush_due(self)
+        self.log_end_offset = end_offset
 
     # --- Reading ---------------------------------------------------------------------------------
 
@@ -310,100 +310,15 @@ class Log(LogFiles):
         if self.failure is not None:
             raise self._offline()
         if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition}: offset {offset} is not in "
-                f"{self.log_start_offset}..{self.log_end_offset}",
-            )
+            raise self._out_of_range(offset)
         if offset >= upper.offset:
             return EMPTY_REGION
         if max_bytes <= 0 and not min_one_batch:  # where it lies need not be looked for
             return FileRegion(None, 0, 0, next_offset=offset)
         try:
-            return self._read(offset, max_bytes, upper, min_one_batch=min_one_batch)
+            return self.local_log.read(offset, max_bytes, upper, min_one_batch=min_one_batch)
         except OSError as error:
             raise self._storage_error("read", error) from error
-
-    def _read(
-        self, offset: int, max_bytes: int, upper: LogPosition, *, min_one_batch: bool
-    ) -> FileRegion:
-        place = self._hints.get(offset)
-        if place is None or place[1] >= place[0].size:
-            place = self._place_of(offset)
-            if place is None:
-                return EMPTY_REGION
-        segment, start = place
-        end = self._end_in(segment, upper)
-        limit = start + max_bytes
-        next_offset = upper.offset
-        if limit < end:
-            boundary, next_offset = segment.boundary(start, limit)
-            if boundary == start and min_one_batch:
-                first = next(segment.spans(start))
-                boundary, next_offset = first.end_position, first.last_offset + 1
-            end = min(boundary, end)
-        elif end == segment.size and segment is not self.segments.active:
-            following = self.segments.after(segment)
-            assert following is not None
-            self._hint(following.base_offset, following, 0)
-            self._keep_few_open(segment)
-            next_offset = following.base_offset
-            return self._region(segment, start, end, next_offset)
-        if end <= start:
-            return FileRegion(None, 0, 0, next_offset=next_offset)
-        self._hint(next_offset, segment, end)
-        self._keep_few_open(segment)
-        return self._region(segment, start, end, next_offset)
-
-    def _region(self, segment: Segment, start: int, end: int, next_offset: int) -> FileRegion:
-        return FileRegion(
-            segment.file,
-            start,
-            end - start,
-            next_offset=next_offset,
-            on_error=self._on_unreadable,
-        )
-
-    def _keep_few_open(self, segment: Segment) -> None:
-        """Close the closed segment that was read first, if this one makes too many open."""
-        recent = self._recently_read
-        if segment not in recent and segment is not self.segments.active:
-            recent[segment] = None
-            if len(recent) > OPEN_SEGMENTS_MAX:
-                oldest = next(iter(recent))
-                del recent[oldest]
-                if oldest is not self.segments.active:
-                    oldest.close()
-
-    def _hint(self, offset: int, segment: Segment, position: int) -> None:
-        hints = self._hints
-        hints[offset] = (segment, position)
-        if len(hints) > HINTS_MAX:
-            del hints[next(iter(hints))]
-
-    def _place_of(self, offset: int) -> tuple[Segment, int] | None:
-        """Return where the first batch starts whose last offset is >= `offset`, None at the end.
-
-        Not always in the segment that `offset` belongs to: compaction leaves gaps.
-        """
-        for segment in self.segments.from_offset(offset):
-            span = segment.locate(offset)
-            if span is not None:
-                return segment, span.position
-        return None
-
-    def _end_in(self, segment: Segment, upper: LogPosition) -> int:
-        """Return the byte in `segment` at which readers bounded by `upper` must stop."""
-        if segment is not self.segments.active:
-            following = self.segments.after(segment)
-            if following is not None and following.base_offset <= upper.offset:
-                return segment.size
-        if segment.base_offset != upper.segment_base_offset:
-            # The bound was taken before compaction put its segment into this one.
-            upper = self.position_of(upper.offset)
-            if segment.base_offset != upper.segment_base_offset:
-                return 0 if segment.base_offset > upper.segment_base_offset else segment.size
-        return min(upper.position, segment.size)
 
     def position_of(self, offset: int) -> LogPosition:
         """Return `offset` with the place of the batch that holds it, or would hold it.
@@ -414,21 +329,12 @@ class Log(LogFiles):
         self._check_online()
         if offset >= self.log_end_offset:
             if offset > self.log_end_offset:
-                raise KafkaError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"{self.topic_partition}: offset {offset} is beyond {self.log_end_offset}",
-                )
+                raise self._out_of_range(offset)
             return self.log_end_position
-        place = self._hints.get(offset)
-        if place is None or place[1] >= place[0].size:
-            try:
-                place = self._place_of(offset)
-            except OSError as error:
-                raise self._storage_error("read", error) from error
-            if place is None:  # the end of the log is one compacted gap
-                end = self.log_end_position
-                return LogPosition(offset, end.segment_base_offset, end.position)
-        return LogPosition(offset, place[0].base_offset, place[1])
+        try:
+            return self.local_log.position_of(offset)
+        except OSError as error:
+            raise self._storage_error("read", error) from error
 
     def read_batches(self, offset: int, upper_offset: int | None = None) -> Iterator[memoryview]:
         """Yield the batches from the one that holds `offset`, up to `upper_offset` (exclusive).
@@ -439,13 +345,8 @@ class Log(LogFiles):
             KafkaError: OFFSET_OUT_OF_RANGE where retention was faster; KAFKA_STORAGE_ERROR.
         """
         while True:
-            upper = self.log_end_offset if upper_offset is None else upper_offset
-            region = self.read(
-                offset,
-                max_bytes=REPLAY_BYTES,
-                upper=self.position_of(upper),
-                min_one_batch=True,
-            )
+            upper = self.position_of(self.log_end_offset if upper_offset is None else upper_offset)
+            region = self.read(offset, max_bytes=REPLAY_BYTES, upper=upper, min_one_batch=True)
             if not region:
                 return
             try:
@@ -464,37 +365,233 @@ class Log(LogFiles):
         None if there is none below `upper_offset` (rule 93).
         """
         self._check_online()
-        try:
-            return timestamps.first_at_or_after(
-                self.segments.from_offset(self.log_start_offset),
-                timestamp,
-                start_offset=self.log_start_offset,
-                end_offset=upper_offset,
+        with self._storage("read"):
+            return self.local_log.offset_for_timestamp(
+                timestamp, start_offset=self.log_start_offset, end_offset=upper_offset
             )
-        except OSError as error:
-            raise self._storage_error("read", error) from error
 
     def offset_of_max_timestamp(self) -> tuple[int, int, int] | None:
         """Return (offset, timestamp, leader epoch) of the record with the largest timestamp."""
         self._check_online()
-        try:
-            return timestamps.largest(self.segments)
-        except OSError as error:
-            raise self._storage_error("read", error) from error
+        with self._storage("read"):
+            return self.local_log.offset_of_max_timestamp()
 
     def aborted_transactions(
         self, first_offset: int, upper_offset: int
     ) -> "list[AbortedTransaction]":
         """Return aborted transactions with records in [first_offset, upper_offset) (rule 116)."""
         self._check_online()
-        found: list[AbortedTransaction] = []
         try:
-            for segment in self.segments.from_offset(first_offset):
-                some, complete = segment.aborted.collect(first_offset, upper_offset)
-                found += some
-                if complete:
-                    break
+            return self.local_log.aborted_transactions(first_offset, upper_offset)
         except OSError as error:
             raise self._storage_error("read", error) from error
-        found.sort(key=lambda transaction: transaction.first_offset)
-        return found
+
+    # --- Cutting and deleting --------------------------------------------------------------------
+
+    def roll(self) -> None:
+        """Begin a new segment at the log end, unless the active one is empty."""
+        with self._storage("roll"):
+            self.local_log.roll(self.log_end_offset, self._clock.wall_ms())
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove all records from `offset` on, and the whole batch that holds it."""
+        self._check_online()
+        if offset >= self.log_end_offset:
+            # This broker may have been a leader that wrote nothing before the next one came.
+            self.epochs.truncate_from_end(self.log_end_offset)
+        elif offset < self.segments.first.base_offset:
+            self.truncate_fully_and_start_at(offset)
+        else:
+            with self._storage("truncate", or_fail=f"truncation to {offset} failed"):
+                self.log_end_offset = self.local_log.truncate_to(offset)
+                self._after_truncation()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove everything; the log is empty and begins at `offset`."""
+        self._check_online()
+        with self._storage("truncate", or_fail=f"truncation to {offset} failed"):
+            self.local_log.truncate_fully_and_start_at(offset)
+            self.log_end_offset = offset
+            self.log_start_offset = offset
+            self._after_truncation()
+            self._listener.on_start_moved(self)
+
+    def _after_truncation(self) -> None:
+        self.local_log.on_truncated(self.log_end_offset)
+        if self.log_start_offset > self.log_end_offset:
+            self.log_start_offset = self.log_end_offset
+            self._listener.on_start_moved(self)
+        self._listener.on_truncated(self)
+
+    def delete_records_before(self, offset: int) -> None:
+        """Move the log start up to `offset`; segments wholly below it go with the next retention.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE beyond the log end.
+        """
+        self._check_online()
+        if offset > self.log_end_offset:
+            raise self._out_of_range(offset)
+        self._move_start(offset)
+
+    def apply_retention(self, now_ms: int, *, high_watermark: int | None = None) -> int:
+        """Delete the segments whose time has come (rules 201-204); return how many.
+
+        Args:
+            now_ms: wall clock.
+            high_watermark: nothing at or above it goes; the log end where there are no followers.
+        """
+        self._check_online()
+        with self._storage("retention"):
+            count = count_deletable(
+                list(self.segments),
+                config=self.config,
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+                high_watermark=self.log_end_offset if high_watermark is None else high_watermark,
+                now_ms=now_ms,
+            )
+            if count == len(self.segments):
+                self.local_log.roll(self.log_end_offset, self._clock.wall_ms())
+            doomed = self.segments.closed[:count]
+            if doomed:
+                following = self.segments.after(doomed[-1])
+                assert following is not None, "the active segment stays"
+                self._move_start(following.base_offset)
+                self.local_log.delete(doomed)
+        return count
+
+    def _move_start(self, offset: int) -> None:
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
+            self._listener.on_start_moved(self)
+
+    def replace_segments(self, cleaned: Iterable[Segment], replaced: Iterable[Segment]) -> None:
+        """Put compacted segments in the place of those they were made from.
+
+        A crash leaves either the old or the new: once the first is called `.swap`, start-up
+        finishes what was begun (rule 205, Kafka's LogLoader).
+
+        Args:
+            cleaned: from `LocalLog.new_cleaned_segment`, finished and synced, in order.
+            replaced: the closed segments of the log that they stand for.
+        """
+        new, old = list(cleaned), list(replaced)
+        assert all(segment is not self.segments.active for segment in old)
+        with self._storage("replace segments", or_fail="replacing segments failed"):
+            self.local_log.replace(new, old)
+
+    # --- Flushing and closing --------------------------------------------------------------------
+
+    @property
+    def recovery_point_to_write(self) -> int:
+        """The recovery point as the checkpoint on disk may have it."""
+        return self.local_log.recovery_point_to_write(self.log_end_offset)
+
+    async def flush(self) -> None:
+        """Return when all that was appended before the call is on stable storage.
+
+        A failure takes the log offline: the kernel may have dropped what it could not write.
+        """
+        flush = self.begin_flush()
+        if flush is not None:
+            with self._storage("flush", or_fail="flush failed"):
+                await self.local_log.run_in_thread(flush)
+            self.local_log.end_flush(flush)
+
+    def flush_now(self) -> None:
+        """Do the same and block; for shutdown."""
+        flush = self.begin_flush()
+        if flush is not None:
+            with self._storage("flush", or_fail="flush failed"):
+                flush.run()
+            self.local_log.end_flush(flush)
+
+    def begin_flush(self) -> "Flush | None":
+        """Bring all files up to date and return what is left to do in a thread; None if nothing."""
+        if self.failure is not None:
+            return None
+        with self._storage("flush"):
+            return self.local_log.begin_flush(self.log_end_offset)
+
+    def check_writable(self) -> None:
+        """Write something small, to find out whether the disk takes anything."""
+        self._check_online()
+        with self._storage("write"):
+            self.local_log.write_epochs()
+
+    def close(self) -> None:
+        """Complete the files, so that the next start need neither scan nor replay; let go of them.
+
+        Flushes first; blocks. The stop is not clean if it raises.
+        """
+        self._check_online()
+        try:
+            with self._storage("close"):
+                self.local_log.finish(self.log_end_offset)
+            self.flush_now()
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Let go of the files and leave them as they are. What is being sent is sent to its end."""
+        self.failure = self.failure or "the log is closed"
+        self.local_log.discard()
+
+    # --- Failing ---------------------------------------------------------------------------------
+
+    def fail(self, why: str) -> None:
+        """Go offline: what was appended last may be lost, and nothing more is to be."""
+        if self.failure is None:
+            self.failure = why
+            self._listener.on_failed(self)
+
+    def _check_online(self) -> None:
+        if self.failure is not None:
+            raise self._offline()
+
+    def _out_of_range(self, offset: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{self.topic_partition}: offset {offset} is not in "
+            f"{self.log_start_offset}..{self.log_end_offset}",
+        )
+
+    def _offline(self) -> KafkaError:
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{self.topic_partition} in {self.directory} is offline: {self.failure}",
+        )
+
+    def _on_unreadable(self, error: OSError) -> None:
+        """Take the log offline: what was read for somebody else to send cannot be."""
+        if self.failure is None:
+            self._storage_error("read", error)
+
+    @contextmanager
+    def _storage(self, action: str, *, or_fail: str | None = None) -> Iterator[None]:
+        """Make KafkaErrors of the disk's errors; `or_fail` says why they take the log offline."""
+        try:
+            yield
+        except OSError as error:
+            if or_fail is not None:
+                self.failure = f"{or_fail}: {error}"
+            raise self._storage_error(action, error) from error
+
+    def _storage_error(self, action: str, error: OSError) -> KafkaError:
+        """Return what to answer.
+
+        Bytes that could not be cut off again make the log offline, and so do those that cannot be
+        read: another replica has them, and its followers are to get them.
+        """
+        if action == "read" and error.errno == errno.EIO and self.failure is None:
+            self.failure = f"it cannot be read: {error}"
+        if isinstance(error, TornFile):
+            self.failure = f"{self.segments.active.path(LOG_SUFFIX)} is torn: {error}"
+        if self.failure is not None:
+            self._listener.on_failed(self)
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{self.topic_partition} in {self.directory}: {action} failed: {error}",
+        )

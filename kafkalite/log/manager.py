@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from kafkalite.clock import Clock
     from kafkalite.log.cleaner import CleaningStatistics
     from kafkalite.log.disk import Disk
-    from kafkalite.log.files import LogFiles
     from kafkalite.log_config import LogConfig
 
 __all__ = ["HousekeepingSettings", "LogDirectoryError", "LogManager"]
@@ -452,12 +451,12 @@ class LogManager:
         self.keeper.bounds = bounds
 
     @property
-    def on_failed(self) -> "Callable[[LogFiles], object]":
+    def on_failed(self) -> "Callable[[Log], object]":
         """Called with each log that goes offline, in the midst of what failed."""
         return self.keeper.failed
 
     @on_failed.setter
-    def on_failed(self, on_failed: "Callable[[LogFiles], object]") -> None:
+    def on_failed(self, on_failed: "Callable[[Log], object]") -> None:
         self.keeper.failed = on_failed
 
     async def housekeeping(self) -> None:

@@ -4,7 +4,7 @@ Pure: fed with each batch that was appended or replayed, asked before each batch
 to append. Snapshots are the bytes of Kafka's `<offset>.snapshot` files.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 from struct import error as StructError
@@ -309,6 +309,13 @@ class ProducerStates:
             del self._producers[producer_id]
             self.has_whole_history = False
         return len(expired)
+
+    def look_for_gaps(self, batches: Iterable[tuple[int, BatchHeader]], next_offset: int) -> None:
+        """Do not take producers for new whose batches compaction has removed at the leader."""
+        for _, header in batches:
+            if header.base_offset != next_offset:
+                self.has_whole_history = False
+            next_offset = header.next_offset
 
     def clear(self) -> None:
         """Forget everything, before a snapshot is loaded and the rest of the log replayed."""

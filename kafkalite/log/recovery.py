@@ -119,6 +119,7 @@ def open_log(
     )
     if epochs.entries != (epochs_before or []):
         write_epochs(disk, epochs_path, epochs.entries, sync=False)
+    epochs.is_unwritten = False
     return state
 
 

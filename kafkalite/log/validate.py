@@ -171,7 +171,11 @@ def validate_batches(
 
 
 def validate_fetched_batches(
-    buffer: bytearray | memoryview, *, topic_partition: TopicPartition, next_offset: int
+    buffer: bytearray | memoryview,
+    *,
+    topic_partition: TopicPartition,
+    next_offset: int,
+    leader_epoch: int | None = None,
 ) -> ValidBatches:
     """Return the whole batches that a follower may append, as the leader has them.
 
@@ -179,6 +183,7 @@ def validate_fetched_batches(
         buffer: of a Fetch response; an incomplete batch at its end is left out.
         topic_partition: for messages.
         next_offset: the follower's log end offset.
+        leader_epoch: that the fetch was made in; batches of a later one are left out (rule 170).
 
     Raises:
         KafkaError: CORRUPT_MESSAGE for a wrong CRC, OFFSET_OUT_OF_RANGE if offsets do not ascend
@@ -193,6 +198,12 @@ def validate_fetched_batches(
                 f"where {next_offset} or later was expected",
             )
         next_offset = header.next_offset
+    if leader_epoch is not None:
+        for index, (position, header) in enumerate(valid.batches):
+            if header.partition_leader_epoch > leader_epoch:
+                del valid.batches[index:]
+                valid.size = position
+                break
     return valid
 
 

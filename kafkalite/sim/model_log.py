@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from kafkalite.log.leader_epochs import LeaderEpochFileCache
-from kafkalite.log.log import AppendInfo
+from kafkalite.log.state import AppendInfo
 from kafkalite.log_config import LogConfig
 from kafkalite.types import LogPosition, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError

@@ -211,7 +211,7 @@ async def test_log_that_cannot_be_read_keeps_no_others_out_of_the_isr(autojump_c
 def test_leader_that_cannot_look_up_an_offset_resigns(kit):
     kit.append(1, "a")
     log = kit[1].log
-    log._hints.clear()
+    log.local_log._hints.clear()
     kit.members[1].disk.fail("pread")
     region = {"max_bytes": 1, "min_one_batch": True, "upper": log.log_end_position}
     assert refusal(log.read, 0, **region) is STORAGE

@@ -43,7 +43,7 @@ async def test_follower_becomes_the_leader_byte_by_byte(autojump_clock):
         assert leader.replica().high_watermark == 3
         await trio.sleep(1)
         assert follower.replica().high_watermark == 3
-    assert follower.replica().log.epoch_at(0) == leader.replica().log.epoch_at(0)
+    assert follower.replica().log.epochs.epoch_at(0) == leader.replica().log.epochs.epoch_at(0)
 
 
 async def test_lag_and_fetches_are_counted(autojump_clock):

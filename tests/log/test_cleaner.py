@@ -69,7 +69,7 @@ def clean_plan(plan, *, settings=SETTINGS, now_ms=NOW_MS):
     """All steps of a pass, on a disk whose threads are none."""
 
     async def main():
-        return await clean(plan, plan.log._disk, settings=settings, now_ms=now_ms)
+        return await clean(plan, plan.log.local_log._disk, settings=settings, now_ms=now_ms)
 
     return trio.run(main)
 
@@ -362,9 +362,9 @@ class TestTransactions:
         log.roll()
         compact(log)
         assert contents(log) == ["5 a3"]
-        for path in [path for path in log._disk.files if path.endswith(".snapshot")]:
-            del log._disk.files[path]
-        again = make_log(log._disk, clean=False, **COMPACT)
+        for path in [path for path in log.local_log._disk.files if path.endswith(".snapshot")]:
+            del log.local_log._disk.files[path]
+        again = make_log(log.local_log._disk, clean=False, **COMPACT)
         assert [state.last_sequence for state in again.producers] == [0, 1]
 
     def test_transaction_that_is_open_at_the_end_stays(self):

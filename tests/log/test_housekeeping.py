@@ -71,9 +71,9 @@ def test_a_rolled_segment_is_flushed_in_the_background():
     async def scenario(manager, log, disk):
         append(log, "a")
         log.roll()
-        assert log.recovery_point == 0
+        assert log.local_log.recovery_point == 0
         await trio.sleep(0.01)
-        assert log.recovery_point == 1
+        assert log.local_log.recovery_point == 1
 
     keep_house(scenario)
 
@@ -95,12 +95,12 @@ def test_flush_ms_and_flush_messages_are_kept():
     async def scenario(manager, log, disk):
         append(log, "a", now_ms=TrioClock().wall_ms())
         await trio.sleep(0.4)
-        assert log.recovery_point == 0
+        assert log.local_log.recovery_point == 0
         await trio.sleep(0.2)
-        assert log.recovery_point == 1
+        assert log.local_log.recovery_point == 1
         append(log, "b", "c", "d", now_ms=TrioClock().wall_ms())
         await trio.sleep(0.01)
-        assert log.recovery_point == 4
+        assert log.local_log.recovery_point == 4
 
     keep_house(scenario, flush_ms=500, flush_messages=3)
 
@@ -109,11 +109,11 @@ def test_a_shorter_flush_ms_takes_effect_at_once():
     async def scenario(manager, log, disk):
         append(log, "a", now_ms=TrioClock().wall_ms())
         await trio.sleep(10)
-        assert log.recovery_point == 0
+        assert log.local_log.recovery_point == 0
         manager.update_config(TP, LogConfig(flush_ms=100))
         manager.update_config(TopicPartition("other", 0), LogConfig())
         await trio.sleep(0.1)
-        assert log.recovery_point == 1
+        assert log.local_log.recovery_point == 1
 
     keep_house(scenario)
 
@@ -129,7 +129,7 @@ def test_a_failing_flush_takes_one_log_offline_and_housekeeping_goes_on(caplog):
         append(other, "b")
         other.roll()
         await trio.sleep(0.1)
-        assert other.recovery_point == 1
+        assert other.local_log.recovery_point == 1
 
     disk = keep_house(scenario)
     assert "flush failed" in caplog.text
@@ -144,7 +144,7 @@ def test_a_flush_that_cannot_begin_is_told(caplog):
         heal = disk.fail("append", ".index")
         log.roll()
         await trio.sleep(0.1)
-        assert log.recovery_point == 0
+        assert log.local_log.recovery_point == 0
         assert log.failure is None
         heal()
 
@@ -230,23 +230,14 @@ def test_the_log_start_reaches_the_disk_a_minute_later():
 
 def test_a_failing_checkpoint_is_tried_again_with_the_next_change(caplog):
     async def scenario(manager, log, disk):
-        heal = disk.fail("replace", "checkpoint", error=errno.ENOSPC)
-        append_start(log, 1)
+        append(log, "a", "b")
+        heal = disk.fail("replace", "log-start-offset-checkpoint", error=errno.ENOSPC)
+        log.delete_records_before(1)
         await trio.sleep(61)
         heal()
-        append_start(log, 2)
+        log.delete_records_before(2)
         await trio.sleep(61)
         assert disk.read("/data/log-start-offset-checkpoint") == b"0\n1\nt 0 2\n"
-
-    def append_start(log, offset):
-        log._epochs_unwritten = False
-        append_raw(log)
-        log._epochs_unwritten = False
-        log.delete_records_before(offset)
-
-    def append_raw(log):
-        log.epochs.assign(0, log.log_end_offset)
-        append(log, "x")
 
     keep_house(scenario)
     assert "log starts" in caplog.text

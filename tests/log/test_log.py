@@ -13,7 +13,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from kafkalite.log.log import HINTS_MAX, OPEN_SEGMENTS_MAX, AppendInfo
+from kafkalite.log.local_log import HINTS_MAX, OPEN_SEGMENTS_MAX
+from kafkalite.log.state import AppendInfo
 from kafkalite.log.validate import AppendOrigin, InvalidRecord
 from kafkalite.types import LogPosition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -133,7 +134,7 @@ class LogAgainstList(RuleBasedStateMachine):
             disk,
             clean=clean,
             log_start_offset=self.start,
-            recovery_point=log.recovery_point,
+            recovery_point=log.local_log.recovery_point,
             **SMALL,
         )
         found = self.log.epochs.entries
@@ -190,13 +191,13 @@ class LogAgainstList(RuleBasedStateMachine):
         found = [record for record in contents(log) if record[0] >= self.start]
         assert found == wanted
         assert log.size_bytes == sum(segment.size for segment in log.segments)
-        assert len(log._hints) <= HINTS_MAX
+        assert len(log.local_log._hints) <= HINTS_MAX
 
     @invariant()
     def same_epochs(self):
         for base, _, epoch in self.batches:
             if base >= self.start:
-                assert self.log.epoch_at(base) == epoch
+                assert self.log.epochs.epoch_at(base) == epoch
 
 
 LogAgainstList.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
@@ -321,11 +322,11 @@ def test_jitter_rolls_segments_earlier_but_never_later():
     jitters = []
     for number in range(20):
         append(log, number, timestamp=number * 10_000)
-        jitters.append(1000 - log.roll_after_ms(log.segments.active))
+        jitters.append(1000 - log.local_log.roll_after_ms(log.segments.active))
     assert len(set(jitters)) > 10
     assert all(0 <= jitter <= 500 for jitter in jitters)
     assert len(log.segments) == 20
-    assert make_log(segment_ms=1000).roll_after_ms(log.segments.active) == 1000
+    assert make_log(segment_ms=1000).local_log.roll_after_ms(log.segments.active) == 1000
 
 
 def test_a_compacted_log_rolls_within_its_compaction_lag():
@@ -333,7 +334,7 @@ def test_a_compacted_log_rolls_within_its_compaction_lag():
     config = {"segment_ms": 1000, "max_compaction_lag_ms": 300}
     for policy, limit_ms in (("compact", 300), ("delete", 1000)):
         log = make_log(cleanup_policy=frozenset({policy}), **config)
-        assert log.roll_after_ms(log.segments.active) == limit_ms
+        assert log.local_log.roll_after_ms(log.segments.active) == limit_ms
 
 
 def test_an_epoch_is_on_disk_before_its_first_record():
@@ -483,7 +484,7 @@ def test_a_region_that_cannot_be_read_is_a_storage_error():
         append(log, number)
     batches = log.read_batches(0)
     disk.fail("pread")
-    log._hints[0] = (log.segments.active, 0)
+    log.local_log._hints[0] = (log.segments.active, 0)
     with pytest.raises(KafkaError) as error:
         next(batches)
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -667,7 +668,7 @@ def test_a_reader_goes_on_in_the_next_segment():
         data = read(log, offset)
         assert data
         offset = offsets_in(data)[-1][1] + 1
-    hints = len(log._hints)
+    hints = len(log.local_log._hints)
     assert hints <= HINTS_MAX
     log.roll()
     append(log, "more")
@@ -761,12 +762,12 @@ def test_the_listener_hears_of_a_roll_and_of_too_many_unflushed_records():
     assert listener.notes == []
     append(log, "c")
     assert listener.notes == ["flush"]
-    assert log.flush_due_ms == 0
+    assert log.local_log.flush_due_ms == 0
     log.flush_now()
-    assert log.flush_due_ms is None
+    assert log.local_log.flush_due_ms is None
     log.roll()
     assert listener.notes == ["flush", "flush"]
-    assert log.flush_due_ms == 0
+    assert log.local_log.flush_due_ms == 0
 
 
 def test_the_listener_hears_when_flush_ms_begins_to_count():
@@ -775,10 +776,10 @@ def test_the_listener_hears_when_flush_ms_begins_to_count():
     append(log, "a", now_ms=NOW_MS + 1)
     append(log, "b", now_ms=NOW_MS + 2)
     assert listener.notes == ["flush"]
-    assert log.flush_due_ms == NOW_MS + 501
+    assert log.local_log.flush_due_ms == NOW_MS + 501
     log.flush_now()
     append(log, "c", now_ms=NOW_MS + 900)
-    assert log.flush_due_ms == NOW_MS + 1400
+    assert log.local_log.flush_due_ms == NOW_MS + 1400
 
 
 # --- Batches sent again --------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def test_logs_are_found_again_after_a_clean_stop():
     assert seen == [(1, 2, T0), (2, 2, T1)]
     assert [each.topic_partition for each in logs] == [T0, T1]
     log = again.get(T0)
-    assert (log.topic_id, log.recovery_point) == (TOPIC_ID, 1)
+    assert (log.topic_id, log.local_log.recovery_point) == (TOPIC_ID, 1)
     assert contents(log) == [(0, "a")]
     assert log.producers.get(5) is not None
     assert again.get(U0) is None
@@ -136,7 +136,7 @@ def test_a_crash_is_recovered_from_only_once():
     disk.files[f"/data/t-0/{0:020d}.log"].data += b"torn"
     manager = start(disk)
     assert contents(manager.get(T0)) == [(0, "a")]
-    assert manager.get(T0).recovery_point == 0
+    assert manager.get(T0).local_log.recovery_point == 0
     manager.close()
     disk.bytes_read = 0
     start(disk)

@@ -154,7 +154,7 @@ def check_consistent(disk, log, history):
             assert spans[entry.offset].max_timestamp == entry.timestamp
         for _, header in segment.headers():
             if header.base_offset >= log.log_start_offset:
-                assert log.epoch_at(header.base_offset) == header.partition_leader_epoch
+                assert log.epochs.epoch_at(header.base_offset) == header.partition_leader_epoch
         assert spans == {span.last_offset: span for span in spans.values()}
     producer = log.producers.get(9)
     sequences = [
@@ -292,7 +292,7 @@ def test_segments_below_the_recovery_point_are_not_read():
     first = log.segments.first
     disk.files[first.path(".log")].data[70] ^= 1
     disk.bytes_read = 0
-    again = make_log(disk, clean=False, recovery_point=log.recovery_point, **SMALL)
+    again = make_log(disk, clean=False, recovery_point=log.local_log.recovery_point, **SMALL)
     assert again.log_end_offset == 101
     assert disk.bytes_read < 5000 < log.size_bytes
 
@@ -335,7 +335,7 @@ def test_the_producers_of_a_crashed_log_are_known_from_snapshot_and_batches():
     append(log, "b", base_sequence=1, transactional=True, **options)
     disk.remove(f"{DIRECTORY}/00000000000000000001.snapshot")
     for _ in range(2):
-        again = make_log(disk.copy(), clean=False, recovery_point=log.recovery_point)
+        again = make_log(disk.copy(), clean=False, recovery_point=log.local_log.recovery_point)
         assert again.producers.get(9).last_sequence == 1
         assert again.first_unstable_offset == 0
         log.roll()
@@ -501,10 +501,10 @@ def cleaned_history():
     log = make_log(disk, listener=Remover(), segment_bytes=100)
     for number in range(5):
         append(log, number)
-    log._write_epochs()
+    log.local_log.write_epochs()
     start = len(disk.trace)
     old = log.segments.closed[:3]
-    cleaned = log.new_cleaned_segment(0)
+    cleaned = log.local_log.new_cleaned_segment(0)
     for segment in old[1:]:
         data = segment.file.pread(segment.size, 0)
         cleaned.append(data, list(iterate_batches(data)), index_interval_bytes=4096)

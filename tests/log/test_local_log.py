@@ -104,11 +104,11 @@ def test_truncation_cuts_whole_segments_and_then_the_last_one():
     for number in range(9):
         append(log, number, epoch=number // 3)
     listener.notes.clear()
-    log.recovery_point = 8
+    log.local_log.recovery_point = 8
     log.truncate_to(3)
     assert contents(log) == [(0, "0"), (1, "1"), (2, "2")]
     assert log.epochs.entries == [(0, 0)]
-    assert log.recovery_point == 3
+    assert log.local_log.recovery_point == 3
     assert listener.notes == ["removed", "truncated"]
     assert disk.read(f"{DIRECTORY}/leader-epoch-checkpoint") == b"0\n1\n0 0\n"
     assert names(disk, ".snapshot") == ["00000000000000000002.snapshot"]
@@ -259,7 +259,7 @@ def test_retention_moves_the_log_start_to_the_next_segment():
     assert log.apply_retention(NOW_MS) == 6 - 250 // size - 1
     assert log.log_start_offset == bases(log)[0]
     assert log.apply_retention(NOW_MS) == 0
-    assert log.epoch_at(log.log_start_offset) == 0
+    assert log.epochs.epoch_at(log.log_start_offset) == 0
 
 
 def test_nothing_at_or_above_the_high_watermark_goes():
@@ -301,7 +301,7 @@ def test_failed_retention_is_a_storage_error():
 
 def rewritten(log, old):
     """Return a cleaned segment with every second batch of some segments."""
-    cleaned = log.new_cleaned_segment(old[0].base_offset)
+    cleaned = log.local_log.new_cleaned_segment(old[0].base_offset)
     for segment in old:
         for position, header in segment.headers():
             if header.base_offset % 2:
@@ -359,7 +359,7 @@ def test_a_log_that_ends_in_a_gap_is_empty_there():
     log = filled(3)
     log.roll()
     old = log.segments.closed[2:3]
-    cleaned = log.new_cleaned_segment(2)
+    cleaned = log.local_log.new_cleaned_segment(2)
     log.replace_segments([cleaned], old)
     assert not log.read(2, max_bytes=100, upper=log.log_end_position, min_one_batch=True)
     assert log.position_of(2) == (2, 3, 0)
@@ -391,9 +391,9 @@ def unsynced(disk):
 def test_a_flush_makes_all_safe_up_to_the_end():
     disk = SimDisk()
     log = filled(4, disk=disk)
-    assert log.recovery_point == 0
+    assert log.local_log.recovery_point == 0
     trio.run(log.flush)
-    assert log.recovery_point == 4
+    assert log.local_log.recovery_point == 4
     # Recovery after a crash begins with the segment of the recovery point: its indexes are rebuilt.
     active = log.segments.active
     assert set(unsynced(disk)) <= {
@@ -419,7 +419,7 @@ def test_the_checkpoint_stays_within_the_segment_whose_indexes_are_not_safe():
     assert log.recovery_point_to_write == 0
     append(log, "a", "b")
     log.flush_now()
-    assert (log.recovery_point, log.recovery_point_to_write) == (2, 1)
+    assert (log.local_log.recovery_point, log.recovery_point_to_write) == (2, 1)
     log.roll()
     assert log.recovery_point_to_write == 1
     append(log, "c")
@@ -427,8 +427,8 @@ def test_the_checkpoint_stays_within_the_segment_whose_indexes_are_not_safe():
     flush = log.begin_flush()
     assert log.recovery_point_to_write == 1
     flush.run()
-    log.end_flush(flush)
-    assert (log.recovery_point, log.recovery_point_to_write) == (3, 3)
+    log.local_log.end_flush(flush)
+    assert (log.local_log.recovery_point, log.recovery_point_to_write) == (3, 3)
 
 
 def test_what_is_appended_during_a_flush_waits_for_the_next():
@@ -437,9 +437,9 @@ def test_what_is_appended_during_a_flush_waits_for_the_next():
     flush = log.begin_flush()
     append(log, "b")
     flush.run()
-    log.end_flush(flush)
-    assert log.recovery_point == 1
-    assert log.unflushed_since_ms == NOW_MS
+    log.local_log.end_flush(flush)
+    assert log.local_log.recovery_point == 1
+    assert log.local_log.unflushed_since_ms == NOW_MS
 
 
 def test_a_truncation_during_a_flush_takes_its_promise_away():
@@ -451,8 +451,8 @@ def test_a_truncation_during_a_flush_takes_its_promise_away():
     append(log, "other")
     append(log, "other")
     flush.run()
-    log.end_flush(flush)
-    assert log.recovery_point == 0
+    log.local_log.end_flush(flush)
+    assert log.local_log.recovery_point == 0
 
 
 @pytest.mark.parametrize("flush", [lambda log: trio.run(log.flush), lambda log: log.flush_now()])
@@ -465,7 +465,7 @@ def test_a_failed_flush_takes_the_log_offline(flush):
     with pytest.raises(KafkaError) as error:
         flush(log)
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert log.recovery_point == 0
+    assert log.local_log.recovery_point == 0
     assert "flush" in log.failure
     log.flush_now()
 
@@ -479,10 +479,10 @@ def test_a_flush_that_cannot_write_its_indexes_is_tried_again():
     log.roll()
     with pytest.raises(KafkaError):
         log.flush_now()
-    assert (log.recovery_point, log.failure) == (0, None)
+    assert (log.local_log.recovery_point, log.failure) == (0, None)
     heal()
     log.flush_now()
-    assert log.recovery_point == 2
+    assert log.local_log.recovery_point == 2
 
 
 # --- Closing -------------------------------------------------------------------------------------
@@ -499,7 +499,7 @@ def test_a_closed_log_opens_without_scanning_or_replaying():
     again = make_log(disk)
     assert again.producers.get(5).last_sequence == 499
     assert again.log_end_offset == 500
-    assert again.recovery_point == 500
+    assert again.local_log.recovery_point == 500
     assert disk.bytes_read < 16_000 < log.size_bytes
     assert disk.open_count == 0
 
