@@ -30,6 +30,12 @@ from kafkalite.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
 )
 from kafkalite.wire.messages.fetch import FETCH, FetchPartition, FetchRequest, FetchTopic
+from kafkalite.wire.messages.incremental_alter_configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest, MetadataRequestTopic
 from kafkalite.wire.messages.produce import (
     PRODUCE,
@@ -44,6 +50,9 @@ WINDOW_MS = 10_000
 """Of a client that did not use anything before; a part of a sample (1 s) may be added."""
 
 SAMPLE_MS = 1_000
+REQUEST_MAX_MS = 1_000
+"""The longest that a client waits because of the time of its requests."""
+
 BURST_S = 11
 """For so many seconds a bucket of partitions saves what is not used."""
 
@@ -118,6 +127,18 @@ class Asker(RawClient):
             )
             for entry in answer.entries
         )
+
+    def alter_broker(self, settings):
+        """Set settings of all brokers; None removes one."""
+        configs = [
+            AlterableConfig(name=name, config_operation=int(value is None), value=value)
+            for name, value in settings.items()
+        ]
+        resource = AlterConfigsResource(resource_type=4, resource_name="", configs=configs)
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        (answer,) = self.ask(INCREMENTAL_ALTER_CONFIGS, 1, request).responses
+        assert answer.error_code == 0, answer
+        time.sleep(self.settles_s)
 
     def create(self, name, partitions=1, version=7):
         """Return (error code, time to wait) of a new topic."""
@@ -280,6 +301,121 @@ def mutations_of_old_clients_are_let_through(server, admin):
     assert (20 - BURST_S) * 1_000 - elapsed_ms - 1 <= throttle_ms <= (20 - BURST_S) * 1_000
 
 
+def time_of_requests(server, admin):
+    """Who has nearly no time is told to wait a second at most, whatever was asked."""
+    admin.create("timed")
+    admin.topic_id("timed")
+    admin.set_quota({"client-id": "busy"}, request_percentage=1e-6)
+    with Asker(server, "busy") as client:
+        assert client.ask(METADATA, 12, MetadataRequest()).throttle_time_ms == REQUEST_MAX_MS
+    with Asker(server, "busy") as client:
+        assert client.produce("timed", 100)[1] == REQUEST_MAX_MS
+    with Asker(server, "busy") as client:
+        assert client.fetch("timed").throttle_time_ms == REQUEST_MAX_MS
+    with Asker(server, "idle") as client:
+        assert client.ask(METADATA, 12, MetadataRequest()).throttle_time_ms == 0
+    admin.set_quota({"client-id": "busy"}, request_percentage=100)
+    with Asker(server, "busy") as client:
+        assert client.produce("timed", 100)[1] <= REQUEST_MAX_MS
+    admin.set_quota({"client-id": "busy"}, request_percentage=None)
+
+
+def longer_of_two_waits(server, admin):
+    """A request against two quotas at once waits for the one that takes longer."""
+    admin.create("both")
+    admin.topic_id("both")
+    quotas = {"producer_byte_rate": 1_000, "request_percentage": 1e-6}
+    admin.set_quota({"client-id": "both"}, **quotas)
+    with Asker(server, "both") as client:
+        count, throttle_ms = client.produce("both", 30_000)
+    assert_waits(count, 1_000, throttle_ms)
+    admin.set_quota({"client-id": "both"}, **dict.fromkeys(quotas))
+
+
+def muted_connections(server, admin):
+    """A client that must wait is read no more until then; others are served meanwhile."""
+    admin.create("muted")
+    admin.topic_id("muted")
+    admin.set_quota({"client-id": "muted"}, request_percentage=1e-6)
+    with Asker(server, "muted") as client, Asker(server, "other") as other:
+        throttle_ms = client.ask(METADATA, 12, MetadataRequest()).throttle_time_ms
+        began_s = time.monotonic()
+        client.send_request(METADATA, 12, MetadataRequest())
+        for _ in range(5):
+            assert other.ask(METADATA, 12, MetadataRequest()).throttle_time_ms == 0
+        assert client.receive_response(METADATA, 12) is not None
+        waited_ms = (time.monotonic() - began_s) * 1_000
+    assert throttle_ms * 0.9 <= waited_ms
+    admin.set_quota({"client-id": "muted"}, request_percentage=None)
+
+
+def muted_without_an_answer(server, admin):
+    """Who wants no answer is not told to wait, and is read no more all the same."""
+    admin.create("silent")
+    admin.topic_id("silent")
+    admin.set_quota({"client-id": "silent"}, producer_byte_rate=1_000)
+    with Asker(server, "silent") as client:
+        began_s = time.monotonic()
+        count, _ = client.produce("silent", 12_500, acks=0)
+        client.send_request(METADATA, 12, MetadataRequest())
+        assert client.receive_response(METADATA, 12) is not None
+        waited_ms = (time.monotonic() - began_s) * 1_000
+    assert waited_ms >= count - WINDOW_MS - SAMPLE_MS
+    admin.set_quota({"client-id": "silent"}, producer_byte_rate=None)
+
+
+def connections_of_an_address(server, admin):
+    """Ten seconds' worth come in at once; who comes after is not served, and closed."""
+    admin.set_quota({"ip": "127.0.0.1"}, connection_creation_rate=2)
+    clients = []
+    try:
+        for _ in range(40):
+            clients.append(Asker(server, "often"))
+            clients[-1].socket.settimeout(0.02)
+            clients[-1].send_request(METADATA, 12, MetadataRequest())
+        time.sleep(1)
+        served = [_is_served(client) for client in clients]
+        assert 10 <= sum(served) <= 24
+        late = clients[served.index(False)]
+        late.socket.settimeout(20)
+        assert late.is_closed()
+    finally:
+        admin.set_quota({"ip": "127.0.0.1"}, connection_creation_rate=None)
+        for client in clients:
+            client.close()
+    with Asker(server, "often") as client:
+        assert client.ask(METADATA, 12, MetadataRequest()) is not None
+
+
+def connections_of_a_broker(server, admin):
+    """They come in one after another, and none is closed."""
+    admin.alter_broker({"max.connection.creation.rate": "2"})
+    clients = []
+    try:
+        for _ in range(40):
+            clients.append(Asker(server, "many"))
+            clients[-1].socket.settimeout(0.02)
+            clients[-1].send_request(METADATA, 12, MetadataRequest())
+        time.sleep(1)
+        served = [_is_served(client) for client in clients]
+        assert sum(served) <= 26
+        admin.alter_broker({"max.connection.creation.rate": "1000000"})
+        for client, is_served in zip(clients, served, strict=True):
+            client.socket.settimeout(30)
+            assert is_served or client.receive_response(METADATA, 12) is not None
+    finally:
+        admin.alter_broker({"max.connection.creation.rate": None})
+        for client in clients:
+            client.close()
+
+
+def _is_served(client):
+    try:
+        return client.receive_response(METADATA, 12) is not None
+    except (TimeoutError, AssertionError, ConnectionResetError):
+        return False
+
+
 REFUSED = [
     ({"user": "a"}, {"unknown": 1.0}),
     ({"user": "a"}, {"producer_byte_rate": 0.0, "consumer_byte_rate": 1.0}),
@@ -346,3 +482,13 @@ SCENARIOS = [
     mutations_are_refused,
     mutations_of_old_clients_are_let_through,
 ]
+
+TIMED = [
+    time_of_requests,
+    longer_of_two_waits,
+    muted_connections,
+    muted_without_an_answer,
+    connections_of_an_address,
+    connections_of_a_broker,
+]
+"""By real time."""

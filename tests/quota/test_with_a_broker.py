@@ -3,7 +3,7 @@
 import pytest
 
 from kafkalite.testing.broker import Broker
-from tests.quota.scenarios import FILTERS, REFUSED, SCENARIOS, Asker, described
+from tests.quota.scenarios import FILTERS, REFUSED, SCENARIOS, TIMED, Asker, described
 
 
 @pytest.fixture
@@ -20,6 +20,12 @@ def admin(broker):
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.__name__)
 def test_clients_are_told_to_wait_as_by_apache_kafka(broker, admin, scenario):
+    scenario(broker, admin)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", TIMED, ids=lambda one: one.__name__)
+def test_clients_wait_as_with_apache_kafka(broker, admin, scenario):
     scenario(broker, admin)
 
 

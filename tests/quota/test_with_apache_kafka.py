@@ -4,7 +4,7 @@ import pytest
 
 from compat_tests.apache_kafka import ApacheBroker
 from kafkalite.testing.broker import Broker
-from tests.quota.scenarios import REFUSED, SCENARIOS, Asker, Server, described
+from tests.quota.scenarios import REFUSED, SCENARIOS, TIMED, Asker, Server, described
 
 pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
 
@@ -20,6 +20,11 @@ def apache():
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.__name__)
 def test_clients_are_told_to_wait(apache, scenario):
+    scenario(*apache)
+
+
+@pytest.mark.parametrize("scenario", TIMED, ids=lambda one: one.__name__)
+def test_clients_wait(apache, scenario):
     scenario(*apache)
 
 
