@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,6 +17,7 @@ import click
 from kafkalite.cli.output import examples
 from kafkalite.cli.parameters import LOOPBACK, listen_address, make_data_folder, pairs
 from kafkalite.client.errors import ClientError
+from kafkalite.http.port import DEFAULT_PORT as HTTP_PORT
 from kafkalite.testing.broker_process import BrokerProcess
 from kafkalite.testing.cluster import Cluster
 from kafkalite.testing.processes import ProcessError, unused_port
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 DEFAULT_DATA_DIR: Final = "kafkalite-cluster"
 DEFAULT_PORT: Final = 9092
 DEFAULT_BROKERS: Final = 3
+
+HTTP_PORTS: Final = 100
+"""So many ports are tried for HTTP before any free one is taken."""
 
 LAYOUT_FILE: Final = "cluster.json"
 """In the data directory: which brokers there are, and their ports."""
@@ -55,11 +60,13 @@ class Layout:
         host: where clients connect.
         ports: of each broker, 1 to n: for clients, and for other brokers.
         zookeeper_port: of its own ZooKeeper; 0 if it has none.
+        http_ports: of each broker at the latest start, for faults and the clock; 0 for none.
     """
 
     host: str = LOOPBACK
     ports: list[tuple[int, int]] = field(default_factory=list)
     zookeeper_port: int = 0
+    http_ports: list[int] = field(default_factory=list)
 
     @classmethod
     def load(cls, data_dir: Path) -> "Layout":
@@ -178,6 +185,9 @@ def cluster(
 
     kafkalite ready: bootstrap=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094 zookeeper=... data=...
 
+    Each broker has HTTP on loopback, at ports from 9080 on (`cluster.json` in the data directory
+    names others): `kafkalite clock` and `kafkalite faults` take `--broker all` there.
+
     A process that dies is told on standard error, and the others go on. The ZooKeeper is the one
     among PySpark's jars: pip install '.[cluster]' in the checkout, or python3 start.py cluster.
     """
@@ -286,11 +296,30 @@ def _made(
         host=layout.host,
         ports=dict(enumerate(layout.ports, start=1)),
         durable=True,
-        control=False,
+        control=not {"kafkalite.http.listener", "kafkalite.profile"} & set(settings),
     )
+    _choose_http_ports(made, layout)
     if made.zookeeper is not None:
         made.zookeeper.port = layout.zookeeper_port
     return made
+
+
+def _choose_http_ports(made: Cluster, layout: Layout) -> None:
+    """Have HTTP where a lone broker has it, if clients come in where they do at a lone broker."""
+    if layout.ports[0][0] == DEFAULT_PORT:
+        free = iter(port for port in range(HTTP_PORT, HTTP_PORT + HTTP_PORTS) if _is_free(port))
+        for broker in made.brokers.values():
+            if broker.http_port is not None:
+                broker.http_port = next(free, broker.http_port)
+    layout.http_ports = [broker.http_port or 0 for broker in made.brokers.values()]
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server((LOOPBACK, port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def _kept_by_two(brokers: int) -> dict[str, str]:

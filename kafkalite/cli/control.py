@@ -54,14 +54,15 @@ def add_fault(pairs: tuple[str, ...], url: str) -> None:
 
 
 @faults.command("list")
+@broker_option
 @http_option
-def list_faults(url: str) -> None:
+def list_faults(url: str, broker: str | None) -> None:
     """Print the rules there are, and how often they fired."""
-    found = call(url, "GET", "/faults")
-    for rule in found["faults"]:
-        click.echo(_line(rule))
-    for fault in found["disk_faults"]:
-        click.echo(f"disk  {json.dumps(fault)}")
+    for whose, found in _by_broker(call(url, "GET", f"/faults{_query(broker)}")):
+        for rule in found["faults"]:
+            click.echo(whose + _line(rule))
+        for fault in found["disk_faults"]:
+            click.echo(f"{whose}disk  {json.dumps(fault)}")
 
 
 @faults.command("wait")
@@ -84,12 +85,14 @@ def remove_fault(rule_id: str, url: str) -> None:
 
 
 @faults.command("clear")
+@broker_option
 @http_option
-def clear_faults(url: str) -> None:
+def clear_faults(url: str, broker: str | None) -> None:
     """Remove all rules; say which of them never fired."""
-    for rule in call(url, "DELETE", "/faults")["removed"]:
-        never = "" if rule["hits"] else "  never fired"
-        click.echo(_line(rule) + never)
+    for whose, found in _by_broker(call(url, "DELETE", f"/faults{_query(broker)}")):
+        for rule in found["removed"]:
+            never = "" if rule["hits"] else "  never fired"
+            click.echo(whose + _line(rule) + never)
 
 
 @click.group(
@@ -188,12 +191,16 @@ def _order(url: str, said: dict[str, Any], broker: str | None) -> None:
 def _show(found: dict[str, Any]) -> None:
     from datetime import UTC, datetime
 
-    for number, clock in found.get("brokers", {}).items():
-        click.echo(f"broker {number}: ", nl=False)
-        _show(clock)
-    if "brokers" in found:
-        return
+    for whose, clock in _by_broker(found):
+        moment = datetime.fromtimestamp(clock["now_ms"] / 1_000, UTC)
+        state = "frozen" if clock["frozen"] else f"rate {clock['rate']:g}"
+        click.echo(
+            f"{whose}{moment.isoformat(timespec='milliseconds')}  {clock['ahead_s']:+g} s  {state}"
+        )
 
-    moment = datetime.fromtimestamp(found["now_ms"] / 1_000, UTC)
-    state = "frozen" if found["frozen"] else f"rate {found['rate']:g}"
-    click.echo(f"{moment.isoformat(timespec='milliseconds')}  {found['ahead_s']:+g} s  {state}")
+
+def _by_broker(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return each broker's answer, and what its lines begin with."""
+    if "brokers" not in found:
+        return [("", found)]
+    return [(f"broker {number}: ", each) for number, each in found["brokers"].items()]

@@ -19,6 +19,7 @@ from kafkalite.cli.cluster import (
     _ending,
     _kept_by_two,
 )
+from kafkalite.cli.main import run
 from kafkalite.client import admin
 from kafkalite.client.cluster import Client
 from kafkalite.client.producer import Producer
@@ -256,6 +257,24 @@ class TestLife:
             with second.client() as client:
                 assert len(client.topic("kept").partitions) == 2
         assert (tmp_path / ".gitignore").exists()
+
+    def test_faults_and_the_clock_of_all_brokers_take_one_command(self, tmp_path, capsys):
+        def kafkalite(*words):
+            assert run([*words, "--http", url]) == 0
+            return capsys.readouterr().out
+
+        with started(tmp_path, "--listen", "127.0.0.1:0", "--brokers", "2") as cluster:
+            _, second = json.loads((tmp_path / "cluster.json").read_text())["http_ports"]
+            url = f"http://127.0.0.1:{second}"
+            kafkalite("faults", "add", "api=Produce", "topic=t", "broker=all", "disconnect=true")
+            listed = kafkalite("faults", "list", "--broker", "all").splitlines()
+            assert [line[:10] for line in listed] == ["broker 1: ", "broker 2: "]
+            with cluster.client() as client:
+                admin.create_topic(client, "t", partitions=2)
+            assert kafkalite("faults", "clear", "--broker", "all").count("never fired") == 2
+            assert kafkalite("faults", "list", "--broker", "all") == ""
+            advanced = kafkalite("clock", "advance", "2h", "--broker", "all")
+            assert advanced.count("+7200 s") == 2
 
     def test_dead_broker_is_told_and_brought_back(self, tmp_path):
         with started(tmp_path, "--listen", "0", "--restart") as cluster:
