@@ -18,7 +18,7 @@ from kafkalite.config import load_config
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.connection import Connection
 from kafkalite.network.dispatch import Dispatcher
-from kafkalite.observe.requests import NOTES_MAX, Requests
+from kafkalite.observe.requests import NOTES_MIN, Requests
 from kafkalite.server.broker import Broker
 from kafkalite.wire.framing import Framer
 from kafkalite.wire.header import decode_response_header
@@ -285,15 +285,17 @@ async def scenarios(folder: str) -> AsyncIterator[Paths]:
         client = Client(broker)
         client.serve(_frame(PRODUCE, _produce(PARTITIONS, _batch(1), topic="quiet")))
         one = _frame(PRODUCE, _produce(1, _batch(1)))
-        counting = _counted(broker, Requests(max_bytes=4 * 1024 * 1024, slow_ms=1_000))
+        requests = Requests(max_bytes=4 * 1024 * 1024, slow_ms=1_000)
+        counting = _counted(broker, requests)
         yield {
             **_codec_paths(),
             **_response_paths(client),
             **_served_paths(client),
             "serve Heartbeat of a group": lambda: client.serve(heartbeat),
-            f"serve Produce {NOTES_MAX} times": lambda: client.serve(one * NOTES_MAX),
-            f"serve Produce {NOTES_MAX} times, counted and kept": lambda: counting.serve(
-                one * NOTES_MAX
+            f"serve Produce {NOTES_MIN} times": lambda: client.serve(one * NOTES_MIN),
+            f"serve Produce {NOTES_MIN} times, counted and kept": lambda: (
+                counting.serve(one * NOTES_MIN),
+                requests.on_pause(),
             ),
         }
         nursery.cancel_scope.cancel()

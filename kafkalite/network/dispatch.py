@@ -200,7 +200,9 @@ class Dispatcher:
         try:
             if began_s:
                 exchange.began_s, exchange.size_bytes = began_s, len(frame)
-                exchange.handled_s, exchange.frame = 0.0, frame if self.keeps_frames else None
+                exchange.handled_s = 0.0
+                if self.keeps_frames:
+                    exchange.frame = frame
             if self.is_guarded or handler.is_special:
                 exchange.result = self._serve(exchange, frame, context)
             else:

@@ -51,6 +51,9 @@ class ReadyQueue:
         self.is_awaited = False
         """Turns are being given: somebody will look."""
         self.transports: dict[PolledTransport, None] = {}
+        self.on_pause: Callable[[], object] | None = None
+        """Called when all have been answered, before they are looked for again: what is done then
+        makes nobody wait who has asked already."""
 
 
 class Poller:
@@ -99,6 +102,8 @@ class Poller:
                 if self._answer_woken():
                     answered_s = time.monotonic()
                 self._woken.is_awaited = False
+                if self._woken.on_pause is not None:
+                    self._woken.on_pause()
                 now_s = time.monotonic()
                 if now_s >= answered_s + awake_s:
                     break

@@ -137,6 +137,10 @@ class TcpNetwork:
         self._settings = settings or SocketSettings()
         self._woken = ReadyQueue()
 
+    def on_pause(self, call: Callable[[], object]) -> None:
+        """Have something called whenever all requests that came have been answered."""
+        self._woken.on_pause = call
+
     async def listen(self, host: str, port: int, *, tls: MakeContext | None = None) -> Acceptor:
         """Take all addresses of the host, all with the same port.
 

@@ -59,9 +59,11 @@ SPECIAL: Final = frozenset(map(int, SECRET | {ApiKey.FETCH}))
 
 FOLLOWER: Final = 1
 
-NOTES_MAX: Final = 16
+NOTES_MIN: Final = 16
+NOTES_MAX: Final = 32
 LARGE_BYTES: Final = 64 * 1024
-"""Notes wait until there are so many, or one of a request of so many bytes."""
+"""Notes wait until there are NOTES_MIN and nobody waits for an answer, or NOTES_MAX, or one of a
+request of so many bytes."""
 
 _EXCHANGE, _SIZE, _END, _FLAG = map(itemgetter, (0, 1, 2, 5))
 _KEY, _VERSION = attrgetter("header.api_key"), attrgetter("header.api_version")
@@ -168,7 +170,10 @@ class Requests:
         self._count = 0
         self._slow_count = 0
         self._notes: list[Note] = []
-        self._notes_max = NOTES_MAX
+        self._looked = 0
+        self._has_pauses = False
+        self._is_hasty = True
+        """Each note is looked at when it is made: there are listeners, or no pauses."""
         self._journal: deque[Note] = deque()
         self._listeners: list[Callable[[int, Entry], object]] = []
 
@@ -180,24 +185,47 @@ class Requests:
         context: "RequestContext",
     ) -> None:
         """Take note of one; the dispatcher's observer. Each request pays for every line here."""
-        end_s = perf_counter()
-        flag = _strip(exchange) if exchange.header.api_key in SPECIAL else 0
-        raw = _raw(exchange, chunks) if self._listeners else None
         notes = self._notes
-        notes.append((exchange, size, end_s, context, context.now_ms, flag, raw))
-        if (
-            len(notes) >= self._notes_max
-            or end_s - exchange.began_s > self._slow_s
-            or exchange.size_bytes > LARGE_BYTES
-        ):
+        if exchange.header.api_key in SPECIAL or self._is_hasty:
+            end_s = perf_counter()
+            flag = _strip(exchange) if exchange.header.api_key in SPECIAL else 0
+            raw = _raw(exchange, chunks) if self._listeners else None
+            notes.append((exchange, size, end_s, context, context.now_ms, flag, raw))
+            if self._is_hasty and (self._listeners or self._is_urgent(notes)):
+                self.settle()
+                return
+        else:
+            notes.append((exchange, size, perf_counter(), context, context.now_ms, 0, None))
+        if len(notes) >= NOTES_MAX:
             self.settle()
+
+    def on_pause(self) -> None:
+        """Count what was noted if it is worth while: nobody waits for an answer.
+
+        Who calls this calls it whenever that is so; without a caller notes are counted sooner.
+        """
+        self._has_pauses = True
+        self._is_hasty = bool(self._listeners)
+        notes = self._notes
+        if notes and self._is_urgent(notes):
+            self.settle()
+
+    def _is_urgent(self, notes: list[Note]) -> bool:
+        """Whether there are enough to count, or one since the last look was slow or large."""
+        if len(notes) >= NOTES_MIN:
+            return True
+        looked, self._looked = self._looked, len(notes)
+        return any(
+            note[2] - note[0].began_s > self._slow_s or note[0].size_bytes > LARGE_BYTES
+            for note in notes[looked:]
+        )
 
     def settle(self) -> None:
         """Count what was noted, and put it into the journal.
 
         Nearly all of it is done by functions of C: a loop over the notes would cost twice as much.
         """
-        notes, self._notes = self._notes, []
+        notes, self._notes, self._looked = self._notes, [], 0
         exchanges = [*map(_EXCHANGE, notes)]
         places = [
             *zip(map(_KEY, exchanges), map(_VERSION, exchanges), map(_FLAG, notes), strict=True)
@@ -327,11 +355,11 @@ class Requests:
         """Call `listener` with each new entry; returns a function that ends it."""
         self.settle()
         self._listeners.append(listener)
-        self._notes_max = 1
+        self._is_hasty = True
 
         def end() -> None:
             self._listeners.remove(listener)
-            self._notes_max = 1 if self._listeners else NOTES_MAX
+            self._is_hasty = bool(self._listeners) or not self._has_pauses
 
         return end
 

@@ -173,6 +173,8 @@ class Broker:
         if self._requests is None:
             self._requests = composition.request_observer(self.config)
             self._dispatcher.on_answered = self._requests.on_answered
+            if isinstance(self._network, TcpNetwork):
+                self._network.on_pause(self._requests.on_pause)
         return self._requests
 
     async def run(

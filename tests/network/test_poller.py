@@ -10,7 +10,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from kafkalite.network import poller as poller_module
-from kafkalite.network.poller import HAS_EPOLL, Poller
+from kafkalite.network.poller import HAS_EPOLL, Poller, ReadyQueue
 from kafkalite.network.transport import PeerClosed
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="epoll is Linux's")
@@ -106,6 +106,25 @@ async def test_answers_leave_when_all_who_were_ready_had_their_turn(served, nurs
         os.write(client.fileno(), b"hello")
     await wait_all_tasks_blocked()
     assert [what for what, *_ in log] == ["got"] * 3 + ["sent"] * 3
+
+
+async def test_pauses_are_told_of_when_the_answers_have_left():
+    log, woken = [], ReadyQueue()
+    poller = Poller(woken)
+    woken.on_pause = lambda: log.append(("pause",))
+    with looked_after(poller) as make:
+        client, transport = make()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poller.run)
+            nursery.start_soon(transport.serve, Echo(log, "a"))
+            await client.send(b"hello")
+            assert await client.recv(10) == b"hello"
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    poller.close()
+    kinds = [what for what, *_ in log]
+    got = kinds.index("got")
+    assert kinds[got : got + 3] == ["got", "sent", "pause"]
 
 
 async def test_turn_that_is_not_complete_is_left_to_the_task(served):

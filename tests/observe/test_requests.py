@@ -1,11 +1,12 @@
 """The journal's bounds, and what it never keeps."""
 
+from time import perf_counter
 from types import SimpleNamespace
 
 import pytest
 
 from kafkalite.observe.rendering import entry_json, message_json
-from kafkalite.observe.requests import ENTRY_BYTES, Requests
+from kafkalite.observe.requests import ENTRY_BYTES, LARGE_BYTES, NOTES_MAX, NOTES_MIN, Requests
 from kafkalite.wire.apis import APIS
 from kafkalite.wire.header import RequestHeader
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest, MetadataResponse
@@ -60,6 +61,65 @@ def test_slow_requests_are_logged(caplog):
     requests.on_answered(exchange(), [b"x"], 7, CONTEXT)  # began when the machine did
     assert "slow request: METADATA" in caplog.text
     assert requests.slow_count == 1
+
+
+class TestWithPauses:
+    """Work that can wait until nobody waits for an answer."""
+
+    @pytest.fixture
+    def settled(self, monkeypatch):
+        """Requests of which nothing was slow, and how many were counted each time."""
+        requests, counts = Requests(max_bytes=100_000, slow_ms=10), []
+        settle = requests.settle
+        monkeypatch.setattr(
+            requests, "settle", lambda: (counts.append(len(requests._notes)), settle())
+        )
+        requests.on_pause()
+        return requests, counts
+
+    def answered(self, requests, count, **timing):
+        timing.setdefault("began_s", perf_counter() + 100.0)
+        for _ in range(count):
+            requests.on_answered(exchange(**timing), [b"x"], 1, CONTEXT)
+
+    def test_it_is_left_for_one(self, settled):
+        requests, counts = settled
+        self.answered(requests, NOTES_MIN + 1)
+        assert counts == []
+        requests.on_pause()
+        assert counts == [NOTES_MIN + 1]
+
+    def test_few_are_left_for_a_later_one(self, settled):
+        requests, counts = settled
+        self.answered(requests, NOTES_MIN - 1)
+        requests.on_pause()
+        requests.on_pause()
+        assert counts == []
+        assert requests.count == NOTES_MIN - 1, "but not for who looks"
+
+    def test_it_is_done_without_one_before_there_is_too_much(self, settled):
+        requests, counts = settled
+        self.answered(requests, 2 * NOTES_MAX)
+        assert counts == [NOTES_MAX, NOTES_MAX]
+
+    @pytest.mark.parametrize("special", [{"began_s": 0.0}, {"size": LARGE_BYTES + 1}], ids=str)
+    def test_slow_and_large_ones_wait_for_no_others(self, settled, special):
+        requests, counts = settled
+        self.answered(requests, 1)
+        requests.on_pause()
+        self.answered(requests, 1, **special)
+        self.answered(requests, 1)
+        requests.on_pause()
+        assert counts == [3]
+
+    def test_listeners_wait_for_none(self, settled):
+        requests, counts = settled
+        end = requests.subscribe(lambda number, entry: None)
+        self.answered(requests, 2)
+        assert counts == [0, 1, 1]
+        end()
+        self.answered(requests, 2)
+        assert counts == [0, 1, 1]
 
 
 @pytest.mark.parametrize("name", ["SASL_AUTHENTICATE", "ALTER_USER_SCRAM_CREDENTIALS"])
