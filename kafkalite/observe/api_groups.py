@@ -240,8 +240,8 @@ class GroupRoutes:
             if members:
                 raise HttpError(
                     409,
-                    f"group {group_id!r} has {members} members, which would commit over it: "
-                    "stop them first",
+                    f"group {group_id!r} still has members ({members}), which would commit "
+                    "over it: stop them first",
                 )
             await self._commit(group_id, broker, changes)
         return {"group_id": group_id, "dry_run": dry_run, "members": members, "changes": changes}

@@ -83,7 +83,35 @@ export async function recordPage(main, topic, partition, offset) {
     h("h2", null, "Key"), h("p", { class: "quiet" }, note(record.key)), h("pre", null, pretty(record.key)),
     h("h2", null, "Value"), h("p", { class: "quiet" }, note(record.value)), h("pre", { id: "value" }, pretty(record.value)));
   if (record.headers.length) main.append(h("h2", null, "Headers"), table("Headers", [{ name: "Name", show: (x) => x.name }, { name: "Value", show: (x) => text(x) }], record.headers));
-  if (canWrite()) main.append(h("div", { class: "bar" }, h("a", { href: `#/topics/${seg(topic)}/produce?p=${partition}&o=${offset}` }, "Use as a template")));
+  const readers = h("div", { role: "status" });
+  main.append(h("div", { class: "bar" }, button("Who has read it?", () => showReaders(readers, topic, record)),
+    canWrite() && h("a", { href: `#/topics/${seg(topic)}/produce?p=${partition}&o=${offset}` }, "Use as a template")), readers);
+}
+
+const ASKED = 200;  // groups
+
+// Each group that knows the record's partition, and why it has the record or has not.
+async function showReaders(place, topic, record) {
+  const { partitions } = await ask(`/topics/${seg(topic)}/partitions`);
+  const stable = partitions.find((p) => p.partition === record.partition)?.last_stable_offset;
+  const { count, groups } = await ask("/groups");
+  const rows = [];
+  for (const { group_id } of groups.slice(0, ASKED)) {
+    const group = await ask(`/groups/${seg(group_id)}`).catch(() => null);  // gone meanwhile
+    const at = group?.offsets.find((o) => o.topic === topic && o.partition === record.partition);
+    if (at) rows.push({ group, at });
+  }
+  const who = (o) => (o.member ? `${o.member} reads the partition` : "nobody reads the partition");
+  const where = ({ group, at }) => {
+    if (at.committed == null) return `It has committed nothing here; ${who(at)}. A new group begins where auto.offset.reset says, by default behind all records.`;
+    if (at.committed > record.offset) return `It is past it and goes on at ${number(at.committed)}: reset the group to have it read again.`;
+    return `It is not there yet: ${number(record.offset - at.committed)} records before this one; ${who(at)} (${group.state}).`;
+  };
+  place.replaceChildren(
+    stable != null && record.offset >= stable && h("p", { class: "warn" }, "A transaction is open before or at it: who reads with isolation.level=read_committed waits for its end. ", h("a", { href: "#/transactions" }, "Transactions")) || "",
+    rows.length ? table("Groups", [{ name: "Group", show: (r) => h("a", { href: `#/groups/${seg(r.group.group_id)}` }, r.group.group_id) }, { name: "This record", show: where }], rows)
+      : h("p", null, `No group knows partition ${record.partition} of ${topic}: none has a member for it, and none has committed.`),
+    count > ASKED ? h("p", { class: "quiet" }, `The first ${ASKED} of ${number(count)} groups were asked.`) : "");
 }
 
 export async function producePage(main, topic, info) {
