@@ -11,6 +11,7 @@ Followers fetch as consumers do, but up to the log end, and what they ask for te
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -20,7 +21,8 @@ from kafkalite.api.fetch_session import CachedPartition, FetchPlan
 from kafkalite.api.handler import DelayedOperation, Handler
 from kafkalite.api.preferred_read_replica import preferred_replica
 from kafkalite.api.quotas import fetch_max_bytes
-from kafkalite.isr.partition import IsolationLevel, Partition, PartitionRead, Watcher
+from kafkalite.isr.partition import Partition
+from kafkalite.isr.partition_read import IsolationLevel, PartitionRead
 from kafkalite.isr.recovering import LogEnd
 from kafkalite.isr.state import IsrMember
 from kafkalite.isr.traffic import TopicTraffic
@@ -39,6 +41,9 @@ from kafkalite.wire.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+
+if TYPE_CHECKING:
+    from kafkalite.isr.watchers import Watcher
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_ZSTD = 10

@@ -9,7 +9,8 @@ Nothing is tiered here: -4 answers as -2 does, -5 and -6 answer "none".
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
-from kafkalite.isr.partition import (
+from kafkalite.isr.offset_lookup import list_offset
+from kafkalite.isr.partition_read import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,
@@ -106,8 +107,8 @@ def _list_offset(
             ErrorCode.UNSUPPORTED_VERSION,
             f"timestamp {wanted.timestamp} needs a later version of ListOffsets",
         )
-    offset, timestamp, leader_epoch = partition.list_offset(
-        wanted.timestamp, isolation, as_replica=replica_id != CONSUMER
+    offset, timestamp, leader_epoch = list_offset(
+        partition, wanted.timestamp, isolation, as_replica=replica_id != CONSUMER
     )
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index,

@@ -34,7 +34,7 @@ from kafkalite.api.share_session import (
     TopicIdPartition,
     next_epoch,
 )
-from kafkalite.isr.partition import IsolationLevel, PartitionRead
+from kafkalite.isr.partition_read import IsolationLevel, PartitionRead
 from kafkalite.log.region import FileRegion
 from kafkalite.share.acquisition import AbortedFrom, AcquiredRange, AcquireMode, Wish, acquire
 from kafkalite.share.batches import SharePartitionKey

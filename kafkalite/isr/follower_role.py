@@ -1,6 +1,7 @@
-"""The part of a partition that follows: its log is a copy, and its leader says what is committed.
+"""The role of a follower: its log is a copy, and its leader says what is committed.
 
-What to fetch and when to cut is decided elsewhere (`follower`, `fetcher`); here it is done.
+What to fetch and when to cut is decided elsewhere (`follower`, `fetcher`); here it is done. It
+refuses what only a leader does.
 """
 
 from typing import TYPE_CHECKING
@@ -10,8 +11,10 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from kafkalite.isr.pending_acks import PendingAck
     from kafkalite.log.log import Log
     from kafkalite.log.state import AppendInfo
+    from kafkalite.log.validate import AppendOrigin, CheckedBatch
 
 NO_LEADER = -1
 
@@ -33,7 +36,11 @@ class FollowerRole:
         self.leader_id = leader_id
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
 
-    def append(self, records: bytearray | memoryview, *, leader_epoch: int) -> "AppendInfo | None":
+    # --- Following -------------------------------------------------------------------------------
+
+    def append_as_follower(
+        self, records: bytearray | memoryview, *, leader_epoch: int
+    ) -> "AppendInfo | None":
         """Write batches as the leader sent them; None if there was no whole one.
 
         Raises:
@@ -78,6 +85,43 @@ class FollowerRole:
             log.delete_records_before(start_offset)
             moved = True
         return moved
+
+    # --- As a leader is asked --------------------------------------------------------------------
+
+    def append(
+        self,
+        records: "bytearray | memoryview | CheckedBatch",
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: "AppendOrigin",
+        all_acks: bool,
+    ) -> "AppendInfo":
+        """Refuse it. Raises KafkaError: NOT_LEADER_OR_FOLLOWER."""
+        del records, leader_epoch, now_ms, origin, all_acks
+        raise not_leader(self._log.topic_partition, self.leader_id)
+
+    def add_ack_waiter(self, waiter: "PendingAck") -> None:
+        """End it: nothing is acknowledged here."""
+        waiter.outcome = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        waiter.on_done(waiter)
+
+    def cancel_wait(self, waiter: "PendingAck") -> None:
+        """Do nothing: nobody waits."""
+
+    def on_follower_fetch(
+        self, replica_id: int, broker_epoch: int, offset: int, log_start_offset: int, now_ms: int
+    ) -> None:
+        """Refuse it. Raises KafkaError: NOT_LEADER_OR_FOLLOWER."""
+        del replica_id, broker_epoch, offset, log_start_offset, now_ms
+        raise not_leader(self._log.topic_partition, self.leader_id)
+
+    def tick(self, now_ms: int) -> None:
+        """Do nothing: nobody waits."""
+
+    def end(self) -> None:
+        """Follow nobody: this replica is going away."""
+        self.leader_id = NO_LEADER
 
 
 def not_leader(name: object, leader_id: int) -> KafkaError:

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Final
 
-from kafkalite.isr.partition import IsolationLevel, Partition
+from kafkalite.isr.partition import Partition
+from kafkalite.isr.partition_read import IsolationLevel
 from kafkalite.log.region import FileRegion
 from kafkalite.wire.errors import KafkaError
 from kafkalite.wire.records import iterate_batches, iterate_records

@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from kafkalite.coordinator.shard import Timers
-from kafkalite.isr.partition import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    IsolationLevel,
-    Partition,
-)
+from kafkalite.isr.offset_lookup import list_offset
+from kafkalite.isr.partition import Partition
+from kafkalite.isr.partition_read import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, IsolationLevel
 from kafkalite.share.acknowledgement import Acknowledgement, Write
 from kafkalite.share.batches import NO_OFFSET, SharePartitionKey
 from kafkalite.share.events import ReadState, ShareState, WriteState
@@ -268,7 +265,7 @@ class SharePartitionManager:
         """
         strategy = parse_reset(self._group_configs(held.key.group_id).share_auto_offset_reset)
         timestamp = _timestamp(strategy, self._clock.wall_ms())
-        offset, _, _ = held.partition.list_offset(timestamp, IsolationLevel.READ_UNCOMMITTED)
+        offset, _, _ = list_offset(held.partition, timestamp, IsolationLevel.READ_UNCOMMITTED)
         if offset < 0:
             raise KafkaError(
                 ErrorCode.OFFSET_NOT_AVAILABLE,

@@ -19,7 +19,8 @@ from kafkalite.isr.follower import (
 from kafkalite.isr.follower_role import NO_LEADER
 from kafkalite.isr.leader_role import IsrAccepted, ReplicationContext
 from kafkalite.isr.offline import OfflineReplica
-from kafkalite.isr.partition import IsolationLevel, Partition
+from kafkalite.isr.partition import Partition
+from kafkalite.isr.partition_read import IsolationLevel
 from kafkalite.isr.pending_acks import PendingAck
 from kafkalite.isr.recovering import RecoveringLeader
 from kafkalite.log_config import LogConfig

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from kafkalite.config import load_config
 from kafkalite.isr.leader_role import IsrAccepted
-from kafkalite.isr.partition import IsolationLevel
+from kafkalite.isr.partition_read import IsolationLevel
 from kafkalite.isr.pending_acks import PendingAck
 from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.manager import LogManager

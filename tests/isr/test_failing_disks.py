@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from kafkalite.isr.partition import IsolationLevel
+from kafkalite.isr.partition_read import IsolationLevel
 from kafkalite.isr.state import CommittedIsr
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode

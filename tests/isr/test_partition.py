@@ -3,7 +3,8 @@ test_read_committed; answers to requests: tests/api."""
 
 import pytest
 
-from kafkalite.isr.partition import IsolationLevel, Partition
+from kafkalite.isr.partition import Partition
+from kafkalite.isr.partition_read import IsolationLevel
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import iterate_batches
 from tests.log.log_kit import NOW_MS, TP, batch, make_log

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalite.isr.partition import LATEST_TIMESTAMP, IsolationLevel, Partition
+from kafkalite.isr.offset_lookup import list_offset
+from kafkalite.isr.partition import Partition
+from kafkalite.isr.partition_read import LATEST_TIMESTAMP, IsolationLevel
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.wire.records import iterate_batches, iterate_records
 from tests.log.log_kit import append, make_log, marker
@@ -114,8 +116,8 @@ class TestLastStableOffset:
         partition = make_partition()
         append(partition.log, "a")
         write(partition, 1, "b")
-        assert partition.list_offset(LATEST_TIMESTAMP, COMMITTED)[0] == 1
-        assert partition.list_offset(LATEST_TIMESTAMP, UNCOMMITTED)[0] == 2
+        assert list_offset(partition, LATEST_TIMESTAMP, COMMITTED)[0] == 1
+        assert list_offset(partition, LATEST_TIMESTAMP, UNCOMMITTED)[0] == 2
 
     def test_deleted_beginning_of_a_transaction_does_not_hold_it(self):
         partition = make_partition()

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalite.isr.partition import LATEST_TIMESTAMP, IsolationLevel
+from kafkalite.isr.offset_lookup import list_offset
+from kafkalite.isr.partition_read import LATEST_TIMESTAMP, IsolationLevel
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.meta.changes import BrokerUnregistered, ImageReplaced, TopicDeleted
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -206,11 +207,11 @@ class TestHighWatermark:
         assert kit[2].high_watermark < kit[2].log_end_offset
         unknown = ErrorCode.OFFSET_NOT_AVAILABLE
         for timestamp in (LATEST_TIMESTAMP, NOW_MS):
-            assert refusal(kit[2].list_offset, timestamp, UNCOMMITTED) is unknown
-        assert kit[2].list_offset(LATEST_TIMESTAMP, UNCOMMITTED, as_replica=True)[0] == 1
+            assert refusal(list_offset, kit[2], timestamp, UNCOMMITTED) is unknown
+        assert list_offset(kit[2], LATEST_TIMESTAMP, UNCOMMITTED, as_replica=True)[0] == 1
         kit.catch_up(2)
-        assert kit[2].list_offset(LATEST_TIMESTAMP, UNCOMMITTED)[0] == 1
-        assert kit[2].list_offset(NOW_MS, UNCOMMITTED)[0] == 0
+        assert list_offset(kit[2], LATEST_TIMESTAMP, UNCOMMITTED)[0] == 1
+        assert list_offset(kit[2], NOW_MS, UNCOMMITTED)[0] == 0
 
     def test_decided_transaction_is_stable_when_its_marker_is_replicated(self, kit):
         """Rule 115."""
