@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import kafkalite
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4
 from compat_tests.broker import is_default
+from compat_tests.client_suites import document as client_suites
 from compat_tests.clients import all_clients
 from compat_tests.driver import REPOSITORY
 from compat_tests.kafka_tools.scenarios import TOOL_SCENARIOS
@@ -167,6 +168,7 @@ def render() -> str:
     parts.append("## Kafka Streams\n\n" + _streams_table())
     rows = "".join(f"| {title} | {_mark(test)} |\n" for test, title in SHARE_GROUPS.items())
     parts.append("## Share groups\n\n| | |\n|---|---|\n" + rows)
+    parts.append(client_suites.section())
     return "\n".join(parts)
 
 
