@@ -279,10 +279,11 @@ class _Recovery:
     ) -> LogState:
         """Return the log's state; see `open_log`."""
         unsafe = [] if clean or not self.segments else self.segments.from_offset(recovery_point)
-        # Compaction may leave nothing of a segment.
-        is_compacted = "compact" in self.config.cleanup_policy
-        for segment in () if is_compacted else self.segments.closed:
-            if not segment.size and segment not in unsafe:
+        for segment in self.segments.closed:
+            if segment.size or segment in unsafe:
+                continue
+            # Compaction or a loss of power may have left nothing of it; its indexes are empty then.
+            if len(segment.time_index) or len(segment.offset_index):
                 raise _damage(self.directory, segment.base_offset, "is empty, and the log goes on")
         for segment in self.segments:
             if segment.base_offset in damaged and segment not in unsafe:
@@ -380,11 +381,6 @@ class _Recovery:
             if segment is self.segments.active:
                 segment.write_indexes()
                 return
-            if not segment.size and "compact" not in self.config.cleanup_policy:
-                # Nothing of it had reached the disk; the next start would take it for damage.
-                logger.warning("%s: nothing of it was flushed", segment.path(LOG_SUFFIX))
-                self._drop([segment])
-                continue
             segment.finish()
 
 

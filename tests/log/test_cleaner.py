@@ -376,6 +376,37 @@ class TestTransactions:
         assert plan_of(log, stable=log.first_unstable_offset) is None
 
 
+class TestNothingLeft:
+    """A segment of which nothing is left stays, empty: the log begins where it began."""
+
+    def emptied(self):
+        log = filled(["a1", "a2"], ["a3"], segment_bytes=200)
+        compact(log)
+        assert log.segments.first.size == 0
+        assert contents(log) == ["2 a3"]
+        return log
+
+    @pytest.mark.parametrize("policy", ["compact", "delete"])
+    def test_after_an_orderly_stop(self, policy):
+        log = self.emptied()
+        log.close()
+        again = make_log(log.local_log._disk, cleanup_policy=frozenset({policy}))
+        assert (again.log_start_offset, contents(again)) == (0, ["2 a3"])
+
+    @pytest.mark.parametrize("recovery_point", [0, 3])
+    @pytest.mark.parametrize("policy", ["compact", "delete"])
+    def test_after_a_crash(self, policy, recovery_point):
+        log = self.emptied()
+        policies = frozenset({policy})
+        disk = log.local_log._disk
+        again = make_log(disk, clean=False, recovery_point=recovery_point, cleanup_policy=policies)
+        assert (again.log_start_offset, contents(again)) == (0, ["2 a3"])
+        assert again.end_offset_for(0) == (0, 3)
+        again.close()
+        third = make_log(disk, cleanup_policy=policies)
+        assert (third.log_start_offset, contents(third)) == (0, ["2 a3"])
+
+
 class TestGroups:
     """Small neighbours become one segment."""
 
