@@ -48,17 +48,16 @@ def drawn(title):
 
 @cache
 def functions():
-    """All functions of the package, as pictures name them: `Class.method`, `module.function`."""
-    found = set()
+    """Where the package's functions are, by pictures' names: `Class.method`, `module.function`."""
+    found = {}
     for path in (ROOT / "kafkalite").rglob("*.py"):
         for node in ast.parse(path.read_text()).body:
             members = node.body if isinstance(node, ast.ClassDef) else [node]
             owner = node.name if isinstance(node, ast.ClassDef) else path.stem
-            found.update(
-                f"{owner}.{member.name}"
-                for member in members
-                if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
-            )
+            for member in members:
+                if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
+                    name = f"{owner}.{member.name}"
+                    found[name] = path.relative_to(ROOT / "kafkalite").as_posix()
     return found
 
 
@@ -70,6 +69,25 @@ def test_functions_in_a_picture_exist(title):
     assert not missing, (
         f'docs/architecture.md, "{title}": {missing} are not in kafkalite (renamed?)'
     )
+
+
+def test_an_acknowledgement_takes_the_files_that_are_listed():
+    (listed,) = re.findall(
+        r"The whole way is in twelve files: (.*?)\. ", DOCUMENT.read_text(), re.DOTALL
+    )
+    files = set(re.findall(r"`([^`]+)`", listed))
+    assert files == {functions()[name] for name in drawn(ACKNOWLEDGEMENT)}
+    assert len(files) == 12
+
+
+@pytest.mark.parametrize("name", ["unregister_broker", "delete_records", "elect_leaders"])
+def test_an_api_is_the_files_that_are_listed(name):
+    (listed,) = re.findall(r"An API is five files: (.*?); what it", DOCUMENT.read_text(), re.DOTALL)
+    files = {path.replace("<name>", name) for path in re.findall(r"`([^`]+)`", listed)}
+    assert len(files) == 5
+    for path in files:
+        text = (ROOT / "kafkalite" / path).read_text()
+        assert re.search(rf"\b{name.upper()}\b", text), path
 
 
 @contextmanager
