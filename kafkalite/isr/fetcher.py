@@ -2,18 +2,26 @@
 
 Each task asks its broker for all of these partitions in one Fetch, does with the answer what
 `follower` decides, and asks again: the offsets of the next Fetch are what acknowledges the records
-of the one before. Fetch sessions (KIP-227) are not used.
+of the one before. In a session (KIP-227) a Fetch says only what is new in it, so that partitions
+to which nothing is written cost next to nothing.
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 import trio
 
+from kafkalite.isr.fetch_session_handler import (
+    SESSION_ERRORS,
+    Asked,
+    FetchSessionHandler,
+    Key,
+    SessionFetch,
+)
 from kafkalite.isr.follower import (
     UNKNOWN,
     Action,
@@ -35,11 +43,14 @@ from kafkalite.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    ForgottenTopic,
     PartitionData,
     ReplicaState,
 )
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafkalite.clock import Clock
     from kafkalite.config import BrokerConfig
     from kafkalite.isr.partition import Partition
@@ -75,8 +86,6 @@ PASSING_ERRORS: Final = frozenset(
     }
 )
 """What a leader answers whose metadata are a moment older or newer than ours."""
-
-Key = tuple[UUID, int]
 
 
 @dataclass(slots=True, eq=False)
@@ -184,6 +193,11 @@ class _Throttle:
             now_ms=clock.monotonic_ms(),
         )
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit, so that it matters which partitions are throttled."""
+        return self._window.bytes_per_second < UNLIMITED
+
     def is_exceeded(self) -> bool:
         """Tell whether throttled partitions get nothing now; follows changes of the rate."""
         self._window.set_rate(self._config.int("follower.replication.throttled.rate"))
@@ -191,7 +205,7 @@ class _Throttle:
 
     def applies_to(self, followed: _Followed) -> bool:
         """Tell whether this partition is throttled, should there be a limit."""
-        if self._window.bytes_per_second >= UNLIMITED or followed.core.is_in_sync:
+        if not self.is_limited or followed.core.is_in_sync:
             return False
         name, index = followed.partition.topic_partition
         topic = self._image().topics.get(name)
@@ -229,6 +243,12 @@ class _Source:
         self._followed: dict[Key, _Followed] = {}
         """In the order in which they are asked for: what brought records goes to the end, so that
         a Fetch that is full does not always leave out the same ones."""
+        self._session = FetchSessionHandler()
+        self._touched: set[Key] = set()
+        """Partitions of which the next Fetch may have something new to say: those answered, and
+        those left out of the last one."""
+        self._all_due_ms = 0
+        """When all are looked at: retention moves the start of a log without any answer."""
         self._fetch_count = 0
         self._counted = (0, trio.current_time())
         self._life = trio.CancelScope()
@@ -256,6 +276,7 @@ class _Source:
             self._followed[key] = followed
         if has_moved:
             self._moved.set()
+            self._all_due_ms = 0
             if self._under_way is not None:
                 at = self._asked_at + FETCH_AGE_MIN_MS / 1_000
                 self._under_way.deadline = min(self._under_way.deadline, at)
@@ -307,33 +328,57 @@ class _Source:
     def _next_request(self, now_ms: int) -> tuple[FetchRequest | None, float]:
         """Return a Fetch for all that may fetch now, None if there is nothing; and until when."""
         config = self._config
-        rest_ms: float = config.int("replica.fetch.wait.max.ms")
-        max_bytes = config.int("replica.fetch.max.bytes")
+        wait_max_ms = config.int("replica.fetch.wait.max.ms")
+        rest_ms: float = wait_max_ms
         is_throttled = self._throttle.is_exceeded()
+        is_due = now_ms >= self._all_due_ms or self._throttle.is_limited
+        is_all = is_due or self._session.is_full
+        touched, self._touched = self._touched, set()
+        if is_all:
+            self._all_due_ms = now_ms + wait_max_ms
+        wanted: dict[Key, Asked | None] = {}
+        for key in self._followed if is_all else touched:
+            followed = self._followed.get(key)
+            if followed is None or not self._is_current(followed):
+                wanted[key] = None
+                continue
+            wait_ms = self._wait_ms(followed, now_ms, is_throttled=is_throttled)
+            if wait_ms is not None:
+                wanted[key] = None
+                self._touched.add(key)
+                rest_ms = min(rest_ms, wait_ms)
+                continue
+            position, partition = followed.position, followed.partition
+            wanted[key] = Asked(partition.topic_partition.topic, position, partition.high_watermark)
+        said = self._session.build(wanted, is_all=is_all)
+        if self._session.is_empty:
+            self._session.reset()
+            return None, rest_ms
+        for key, asked in said.asked.items():
+            self._followed[key].fetched = asked.position
+        return self._request(said, rest_ms), rest_ms
+
+    def _wait_ms(self, followed: _Followed, now_ms: int, *, is_throttled: bool) -> float | None:
+        """Return after how long a partition may fetch that may not now; None if it may."""
+        core = followed.core
+        if not core.may_fetch(now_ms):
+            return math.inf if core.is_paused else max(1, core.due_ms - now_ms)
+        try:
+            followed.partition.check_writable()
+        except KafkaError as error:
+            self._on_failure(followed, error)
+            return math.inf if core.is_paused else max(1, core.due_ms - now_ms)
+        return THROTTLE_CHECK_MS if is_throttled and self._throttle.applies_to(followed) else None
+
+    def _request(self, said: SessionFetch, max_wait_ms: float) -> FetchRequest:
+        config = self._config
+        max_bytes = config.int("replica.fetch.max.bytes")
         topics: dict[UUID, FetchTopic] = {}
-        for (topic_id, index), followed in self._followed.items():
-            core, partition = followed.core, followed.partition
-            if not self._is_current(followed):
-                continue
-            if not core.may_fetch(now_ms):
-                if not core.is_paused:
-                    rest_ms = min(rest_ms, max(1, core.due_ms - now_ms))
-                continue
-            try:
-                partition.check_writable()
-            except KafkaError as error:
-                self._on_failure(followed, error)
-                rest_ms = min(rest_ms, max(1, core.due_ms - now_ms))
-                continue
-            if is_throttled and self._throttle.applies_to(followed):
-                rest_ms = min(rest_ms, THROTTLE_CHECK_MS)
-                continue
+        for (topic_id, index), asked in said.asked.items():
             topic = topics.get(topic_id)
             if topic is None:
-                topic = topics[topic_id] = FetchTopic(
-                    topic=partition.topic_partition.topic, topic_id=topic_id
-                )
-            position = followed.fetched = followed.position
+                topic = topics[topic_id] = FetchTopic(topic=asked.topic, topic_id=topic_id)
+            position = asked.position
             topic.partitions.append(
                 FetchPartition(
                     partition=index,
@@ -342,21 +387,26 @@ class _Source:
                     last_fetched_epoch=position.last_fetched_epoch,
                     log_start_offset=position.log_start_offset,
                     partition_max_bytes=max_bytes,
-                    high_watermark=partition.high_watermark,
+                    high_watermark=asked.high_watermark,
                 )
             )
-        if not topics:
-            return None, rest_ms
+        forgotten: dict[UUID, ForgottenTopic] = {}
+        for topic_id, index in said.forgotten:
+            forgotten.setdefault(topic_id, ForgottenTopic(topic_id=topic_id)).partitions.append(
+                index
+            )
         broker_id = config.node_id
-        request = FetchRequest(
+        return FetchRequest(
             replica_id=broker_id,
             replica_state=ReplicaState(replica_id=broker_id, replica_epoch=self._broker_epoch()),
-            max_wait_ms=int(rest_ms),
+            max_wait_ms=int(max_wait_ms),
             min_bytes=config.int("replica.fetch.min.bytes"),
             max_bytes=config.int("replica.fetch.response.max.bytes"),
+            session_id=said.session_id,
+            session_epoch=said.epoch,
             topics=list(topics.values()),
+            forgotten_topics_data=list(forgotten.values()),
         )
-        return request, rest_ms
 
     def _is_current(self, followed: _Followed) -> bool:
         """Tell whether this is still to be copied from here; if not `follow` is about to say so."""
@@ -370,6 +420,7 @@ class _Source:
         """Return the broker's answer, None if there is none or something else is to be asked."""
         self._asked_at = trio.current_time()
         self._fetch_count += 1
+        is_known = False
         try:
             with trio.CancelScope() as self._under_way:
                 response = await self._peers.request(
@@ -379,8 +430,12 @@ class _Source:
                     timeout_ms=self._config.int("replica.socket.timeout.ms"),
                     channel=FETCH_CHANNEL,
                 )
+                if response.error_code in SESSION_ERRORS:
+                    return None
                 if response.error_code:
                     raise KafkaError(ErrorCode(response.error_code), "answer to a Fetch")
+                self._session.on_answer(response.session_id)
+                is_known = True
                 if self._failures:
                     logger.info("broker %d can be followed again", self._broker_id)
                 self._failures = 0
@@ -390,6 +445,8 @@ class _Source:
             await self._on_unreachable(error)
         finally:
             self._under_way = None
+            if not is_known:
+                self._session.reset()
         return None
 
     async def _on_unreachable(self, error: KafkaError) -> None:
@@ -412,6 +469,7 @@ class _Source:
                 followed = self._followed.get(key)
                 if followed is None:
                     continue
+                self._touched.add(key)
                 size = len(answer.records or b"")
                 taken_bytes += size
                 if taken_bytes >= SLICE_BYTES and taken_bytes > size:

@@ -100,6 +100,81 @@ async def test_one_fetch_asks_for_all_that_a_broker_leads_and_says_who_asks(auto
     assert request.max_bytes == 10_485_760
 
 
+def said(cluster):
+    """What each Fetch named: partitions, and those that left its session."""
+    return [
+        (
+            sorted(p.partition for topic in one.topics for p in topic.partitions),
+            [index for topic in one.forgotten_topics_data for index in topic.partitions],
+        )
+        for one in cluster.requests
+        if isinstance(one, FetchRequest)
+    ]
+
+
+async def test_a_fetch_names_only_partitions_with_something_new(autojump_clock):
+    cluster = Cluster(partitions=3)
+    async with copying(cluster, 2):
+        await trio.sleep(SOON_S)
+        cluster.nodes[1].append(b"x", index=1)
+        await trio.sleep(2)
+        assert lies_as_in(cluster, 1, 2, index=1)
+        assert cluster.nodes[2].replica(1).high_watermark == 1
+        first, *rest = said(cluster)
+        assert first == ([0, 1, 2], [])
+        assert rest[:2] == [([1], []), ([1], [])]  # its end, then its high watermark
+        assert {named for one in rest[2:] for named in map(tuple, one)} == {()}
+
+
+async def test_a_partition_that_is_led_elsewhere_leaves_the_session(autojump_clock):
+    cluster = Cluster(partitions=2)
+    async with copying(cluster):
+        await trio.sleep(1)
+        cluster.requests.clear()
+        cluster.lead(2, index=1)
+        await trio.sleep(1)
+        assert said(cluster)[0] == ([], [1])
+        cluster.nodes[2].append(b"x", index=1)
+        cluster.nodes[1].append(b"y", index=0)
+        await trio.sleep(1)
+        assert lies_as_in(cluster, 1, 2, index=0)
+        assert lies_as_in(cluster, 1, 2, index=1)
+
+
+async def test_a_session_that_the_leader_lost_is_opened_again(autojump_clock, caplog):
+    cluster = Cluster(partitions=2)
+    async with copying(cluster, 2):
+        await trio.sleep(1)
+        (session,) = cluster.nodes[1].sessions._sessions
+        cluster.nodes[1].sessions.forget(session)
+        cluster.requests.clear()
+        await trio.sleep(1)
+        cluster.nodes[1].append(b"x", index=1)
+        await trio.sleep(SOON_S)
+        assert lies_as_in(cluster, 1, 2, index=1)
+        assert ([0, 1], []) in said(cluster)
+    assert caplog.text == ""
+
+
+async def test_a_log_start_that_moved_by_itself_is_told_within_a_moment(autojump_clock):
+    """Retention works at the follower as well; DeleteRecords waits for what it tells."""
+    cluster = Cluster()
+    leader, follower = cluster.nodes.values()
+    async with copying(cluster, 2):
+        leader.append(b"a", b"b")
+        await trio.sleep(1)
+        follower.replica().delete_records_before(2)
+        cluster.requests.clear()
+        await trio.sleep(1.2)
+        starts = [
+            p.log_start_offset
+            for one in cluster.requests
+            for topic in one.topics
+            for p in topic.partitions
+        ]
+        assert starts == [2]
+
+
 async def test_idle_follower_asks_as_seldom_as_it_may(autojump_clock):
     cluster = Cluster(replica_fetch_wait_max_ms=500)
     async with copying(cluster, 2):
