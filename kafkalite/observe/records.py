@@ -7,6 +7,7 @@ is kept here between them.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,6 +50,9 @@ STEP_S: Final = 0.5
 
 BACK_OFFSETS: Final = 2_000
 """A search from the end goes back so far in one step."""
+
+BACK_MIN: Final = 100
+"""It begins with so many, which it reads whatever time that takes."""
 
 READ_COMMITTED: Final = 1
 BATCH_MAX_BYTES: Final = 64 * 1024 * 1024
@@ -97,7 +101,7 @@ async def read_forward(
     limit: int,
     wanted: Filter,
     committed: bool = False,
-    step_s: float = STEP_S,
+    step_s: float | None = None,
 ) -> Reading:
     """Read from `cursor` on until `limit` records match, all ends are reached, or time is up.
 
@@ -105,7 +109,7 @@ async def read_forward(
     """
     reading = Reading(dict(cursor))
     leaders = {each.index: each.leader for each in view.partitions}
-    deadline_s = perf_counter() + step_s
+    deadline_s = perf_counter() + (STEP_S if step_s is None else step_s)
     slices = Slices()
     while True:
         open_ones = [p for p, at in reading.cursor.items() if at < ends.get(p, 0)]
@@ -258,21 +262,38 @@ async def read_newest(
 ) -> Reading:
     """Read the last records of each partition; those that match, the newest first.
 
-    Goes back so far in each partition that as many as are wanted may match; `cursor` is where that
-    began, so that older ones are found by asking again with it as the end.
+    `cursor` is where that began, so that older ones are found by asking again with it as the end:
+    everything from there on was read. Without a filter these are so many of each partition, as the
+    newest of all are wanted; with one as many as there is time for, in the order of `ends`.
     """
-    back = limit if not wanted.conditions else BACK_OFFSETS
-    begins = {p: max(starts.get(p, 0), end - back) for p, end in ends.items()}
-    reading = await read_forward(
-        cluster,
-        view,
-        begins,
-        ends,
-        limit=back * max(1, len(ends)),
-        wanted=wanted,
-        committed=committed,
-    )
-    # What time was too short for is read by the next step.
+    whole = Reading(dict(ends))
+    deadline_s = perf_counter() + STEP_S
+    for index, end in ends.items():
+        at, start = end, starts.get(index, 0)
+        back = BACK_MIN if wanted.conditions else limit
+        last = max(start, end - (BACK_OFFSETS if wanted.conditions else limit))
+        while at > last:
+            begin = max(last, at - back)
+            piece = await read_forward(
+                cluster,
+                view,
+                {index: begin},
+                {index: at},
+                limit=at - begin,
+                wanted=wanted,
+                committed=committed,
+                step_s=inf,
+            )
+            whole.messages += piece.messages
+            whole.scanned += piece.scanned
+            whole.skipped += piece.skipped
+            whole.cursor[index] = at = begin
+            back *= 2
+            if wanted.conditions and perf_counter() >= deadline_s:
+                return _newest_first(whole)
+    return _newest_first(whole)
+
+
+def _newest_first(reading: Reading) -> Reading:
     reading.messages.sort(key=lambda each: (each["timestamp"], each["offset"]), reverse=True)
-    reading.cursor = begins
     return reading
