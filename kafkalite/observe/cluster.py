@@ -42,6 +42,9 @@ LATEST: Final = -1
 GROUP_COORDINATOR: Final = 0
 TRANSACTION_COORDINATOR: Final = 1
 
+PARTITIONS_AT_ONCE: Final = 500
+"""Partitions in one ListOffsets request."""
+
 TOPICS_AT_ONCE: Final = 50
 """Topics in one Metadata or DescribeConfigs request: about a millisecond of a broker's time."""
 
@@ -227,17 +230,19 @@ async def list_offsets(
         read_committed: LATEST is the last stable offset.
         partitions: only these of a topic; all of a topic that is not named.
     """
-    by_leader: dict[int, dict[str, list[int]]] = {}
+    by_leader: dict[int, list[tuple[str, int]]] = {}
     for view in views:
         wanted = None if partitions is None else partitions.get(view.name)
         wanted = None if wanted is None else set(wanted)
         for each in view.partitions:
             if each.leader >= 0 and (wanted is None or each.index in wanted):
-                by_leader.setdefault(each.leader, {}).setdefault(view.name, []).append(each.index)
+                by_leader.setdefault(each.leader, []).append((view.name, each.index))
     found: dict[TopicPartition, FoundOffset] = {}
     for leader, led in by_leader.items():
-        names = list(led)
-        for start in range(0, len(names), TOPICS_AT_ONCE):
+        for start in range(0, len(led), PARTITIONS_AT_ONCE):
+            indexes: dict[str, list[int]] = {}
+            for name, index in led[start : start + PARTITIONS_AT_ONCE]:
+                indexes.setdefault(name, []).append(index)
             request = ListOffsetsRequest(
                 replica_id=-1,
                 isolation_level=int(read_committed),
@@ -246,10 +251,10 @@ async def list_offsets(
                         name=name,
                         partitions=[
                             ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-                            for index in led[name]
+                            for index in own
                         ],
                     )
-                    for name in names[start : start + TOPICS_AT_ONCE]
+                    for name, own in indexes.items()
                 ],
             )
             try:

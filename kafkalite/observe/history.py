@@ -1,6 +1,7 @@
 """Rates and lag over the last hour: one sample every ten seconds, of a bounded number of topics."""
 
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
@@ -39,7 +40,9 @@ class History:
     async def run(self) -> None:
         """Take samples until cancelled."""
         while True:
-            await self._sample()
+            # An answer that does not come must not end the port, and the broker with it.
+            with suppress(trio.TooSlowError):
+                await self._sample()
             await trio.sleep(INTERVAL_S)
 
     async def _sample(self) -> None:
