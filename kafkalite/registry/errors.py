@@ -59,3 +59,15 @@ def schema_not_found() -> RegistryError:
 def invalid_schema(why: str) -> RegistryError:
     """Return the refusal for text that is no schema."""
     return RegistryError(RegistryErrorCode.INVALID_SCHEMA, f"Invalid schema: {why}")
+
+
+def check_characters(text: str) -> None:
+    """Refuse halves of characters, which nobody could store.
+
+    Raises:
+        RegistryError: INVALID_SCHEMA.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise invalid_schema(f"half a character at {error.start}") from None

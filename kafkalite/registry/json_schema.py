@@ -5,6 +5,7 @@ properties, enums, constants, bounds of numbers, lengths and counts, items, and 
 as they say the same in both. What is not understood must be equal.
 """
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -54,9 +55,11 @@ def check(said: Any, depth: int = 0) -> None:
         raise invalid_schema(f"nested more than {DEPTH_MAX} levels deep")
     types = said.get("type")
     for each in types if isinstance(types, list) else [types]:
-        if each is not None and each not in TYPES:
+        if each is not None and (not isinstance(each, str) or each not in TYPES):
             raise invalid_schema(f"there is no type {each!r}")
     _check_kind(said, "required", list)
+    if not all(isinstance(each, str) for each in said.get("required", ())):
+        raise invalid_schema("required has names of properties")
     _check_kind(said, "enum", list)
     for name in ("properties", "patternProperties", *DEFINITIONS):
         _check_kind(said, name, Mapping)
@@ -165,7 +168,8 @@ class _Comparison:
         written = _constants(writer)
         if written is None:
             return [f"{path}/enum: any value was allowed, and only some are now"]
-        lost = [each for each in written if each not in accepted]
+        known = {*map(_key, accepted)}
+        lost = [each for each in written if _key(each) not in known]
         return [f"{path}/enum: {lost[0]!r} was allowed and is not any more"] if lost else []
 
     def _bounds(self, reader: Mapping[str, Any], writer: Mapping[str, Any], path: str) -> list[str]:
@@ -195,10 +199,10 @@ class _Comparison:
             is_wider = (
                 name in ("anyOf", "oneOf") and isinstance(new, list) and isinstance(old, list)
             )
-            if is_wider and all(each in new for each in old):
+            if is_wider and {*map(_key, old)} <= {*map(_key, new)}:
                 continue
             is_weaker = name == "allOf" and isinstance(new, list) and isinstance(old, list)
-            if is_weaker and all(each in old for each in new):
+            if is_weaker and {*map(_key, new)} <= {*map(_key, old)}:
                 continue
             found.append(f"{path}/{name}: differs")
         return found
@@ -208,10 +212,11 @@ class _Comparison:
     ) -> list[str]:
         if "object" not in _types_of(writer):
             return []
+        required = {*writer.get("required", ())}
         found = [
             f"{path}/required: {name!r} is required, and was not"
             for name in reader.get("required", ())
-            if name not in writer.get("required", ())
+            if name not in required
             and "default" not in _mapping(reader.get("properties", {}).get(name))
         ]
         known, written = reader.get("properties", {}), writer.get("properties", {})
@@ -260,6 +265,13 @@ def _constants(said: Mapping[str, Any]) -> list[Any] | None:
     return values
 
 
+def _key(value: Any) -> str:
+    """Return the same text for values that are the same in JSON: 1 is 1.0, and not true."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, sort_keys=True)
+
+
 def _mapping(said: Any) -> Mapping[str, Any]:
     return said if isinstance(said, Mapping) else {}
 
@@ -275,7 +287,7 @@ def _referred(said: Any, root: Any) -> Any:
             if part:
                 name = part.replace("~1", "/").replace("~0", "~")
                 found = found.get(name) if isinstance(found, Mapping) else None
-        if found is None:
+        if not isinstance(found, Mapping | bool):
             return said
         said = found
     return said

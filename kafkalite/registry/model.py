@@ -160,14 +160,17 @@ RegistryValue = SchemaValue | Compatibility | Mode | int | None
 class RegistryState:
     """All that the topic says.
 
-    Invariant: each id of a version is in `schemas`, and in `_ids` under its schema.
+    Invariant: `schemas` has the ids of versions and no others, `_ids` each of them under its
+    schema, `_users` the versions that have it, and `_referrers` the ids that refer to a version.
     """
 
     schemas: dict[int, Schema] = field(default_factory=dict)
     subjects: dict[str, dict[int, Version]] = field(default_factory=dict)
     compatibilities: dict[str | None, Compatibility] = field(default_factory=dict)
     modes: dict[str | None, Mode] = field(default_factory=dict)
-    _ids: dict[Schema, int] = field(default_factory=dict)
+    _ids: dict[Schema, dict[int, None]] = field(default_factory=dict)
+    _users: dict[int, set[tuple[str, int]]] = field(default_factory=dict)
+    _referrers: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     last_id: int = 0
 
     # --- Replay ----------------------------------------------------------------------------------
@@ -187,30 +190,47 @@ class RegistryState:
                         if version.version <= value:
                             version.is_deleted = True
             case ClearSubjectKey():
-                self.subjects.pop(key.subject, None)
+                for version in self.subjects.pop(key.subject, {}).values():
+                    self._forget(version)
             case NoopKey():
                 if isinstance(value, int):
                     self.last_id = max(self.last_id, value)
 
     def _replay_version(self, key: SchemaKey, value: RegistryValue) -> None:
         versions = self.subjects.setdefault(key.subject, {})
+        before = versions.pop(key.version, None)
         if isinstance(value, SchemaValue):
-            versions[key.version] = Version(
-                key.subject, key.version, value.schema_id, value.is_deleted
-            )
-            self.schemas.setdefault(value.schema_id, value.schema)
-            self._ids.setdefault(value.schema, value.schema_id)
-            self.last_id = max(self.last_id, value.schema_id)
-        else:
-            versions.pop(key.version, None)
+            schema_id = value.schema_id
+            versions[key.version] = Version(key.subject, key.version, schema_id, value.is_deleted)
+            schema = self.schemas.setdefault(schema_id, value.schema)
+            self._ids.setdefault(schema, {})[schema_id] = None
+            self._users.setdefault(schema_id, set()).add((key.subject, key.version))
+            for each in schema.references:
+                self._referrers.setdefault((each.subject, each.version), set()).add(schema_id)
+            self.last_id = max(self.last_id, schema_id)
+        if before is not None and before.schema_id != getattr(value, "schema_id", None):
+            self._forget(before)
         if not versions:
             del self.subjects[key.subject]
+
+    def _forget(self, version: Version) -> None:
+        """Give up a version's schema if it was the last to have it."""
+        schema_id = version.schema_id
+        users = self._users[schema_id]
+        users.discard((version.subject, version.version))
+        if users:
+            return
+        del self._users[schema_id]
+        schema = self.schemas.pop(schema_id)
+        _discard(self._ids, schema, schema_id)
+        for each in schema.references:
+            _discard(self._referrers, (each.subject, each.version), schema_id)
 
     # --- Looking up ------------------------------------------------------------------------------
 
     def id_of(self, schema: Schema) -> int | None:
         """Return the id that a schema has, under any subject."""
-        return self._ids.get(schema)
+        return next(iter(self._ids.get(schema, ())), None)
 
     def schema(self, schema_id: int) -> Schema:
         """Return a schema by its id.
@@ -280,29 +300,14 @@ class RegistryState:
 
     def versions_with(self, schema_id: int, *, deleted: bool = False) -> list[Version]:
         """Return the versions that are this schema, by subject."""
-        return [
-            each
-            for subject in sorted(self.subjects)
-            for each in self.versions(subject, deleted=deleted)
-            if each.schema_id == schema_id
-        ]
+        users = sorted(self._users.get(schema_id, ()))
+        found = [self.subjects[subject][version] for subject, version in users]
+        return [each for each in found if deleted or not each.is_deleted]
 
     def referenced_by(self, subject: str, version: int) -> list[int]:
         """Return the ids of the schemas in use that refer to a version, in their order."""
-        used = {
-            each.schema_id
-            for versions in self.subjects.values()
-            for each in versions.values()
-            if not each.is_deleted
-        }
-        return sorted(
-            schema_id
-            for schema_id in used
-            if any(
-                (each.subject, each.version) == (subject, version)
-                for each in self.schemas[schema_id].references
-            )
-        )
+        referrers = self._referrers.get((subject, version), ())
+        return [each for each in sorted(referrers) if self.versions_with(each)]
 
     def resolve(self, references: Sequence[Reference]) -> Iterator[tuple[str, Schema]]:
         """Yield the schemas that are referred to, each after those that it refers to itself.
@@ -357,7 +362,7 @@ def parse_version(text: str) -> int | None:
     """
     if text in (LATEST, "-1"):
         return None
-    if not text.isdigit() or not 1 <= int(text) <= VERSION_MAX:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= VERSION_MAX:
         raise RegistryError(
             RegistryErrorCode.INVALID_VERSION,
             f"The specified version '{text}' is not a valid version id. Allowed values are between "
@@ -409,6 +414,15 @@ def read_references(said: object) -> tuple[Reference, ...]:
             raise invalid_schema("a reference has name, subject and version")
         found.append(Reference(name, subject, version))
     return tuple(found)
+
+
+def _discard(found: dict[Any, Any], key: object, schema_id: int) -> None:
+    """Take an id out of what is kept under a key, which goes with the last one."""
+    there = found.get(key, {})
+    if schema_id in there:
+        (there.pop if isinstance(there, dict) else there.remove)(schema_id)
+    if not there:
+        found.pop(key, None)
 
 
 def _set_or_forget(

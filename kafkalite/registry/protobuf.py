@@ -43,6 +43,8 @@ def check(text: str, references: Texts) -> None:
         RegistryError: INVALID_SCHEMA.
     """
     file = descriptors(text, references)[-1]
+    if _serialized(text) is not None:
+        _pool(text, references)  # protoc has not seen it
     if not file.message_type and not file.enum_type:
         raise invalid_schema("no message is defined")
 
@@ -76,8 +78,11 @@ def descriptors(text: str, references: Texts) -> Sequence[Any]:
     with tempfile.TemporaryDirectory(prefix="kafkalite-proto-") as folder:
         for name, content in (*references, (main, text)):
             path = Path(folder, _safe(name))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content, encoding="utf-8")
+            except OSError:  # the name is that of a folder of another one
+                raise invalid_schema(f"{name!r} is no name of a file beside others") from None
         made = _compiled(folder, main)
     return [descriptor_pb2.FileDescriptorProto.FromString(each) for each in made]
 

@@ -4,22 +4,26 @@ Not there: exporters, encryption keys, contexts but the default one, rules and m
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from kafkalite.http.routing import HttpError, HttpRequest, HttpResponse, Route, Router
 from kafkalite.registry.errors import RegistryError, RegistryErrorCode
 from kafkalite.registry.model import (
     GLOBAL,
+    VERSION_MAX,
     Compatibility,
     Mode,
     RegistryState,
+    Schema,
     SchemaType,
     schema_json,
     type_and_references,
 )
-from kafkalite.registry.schemas import formatted
-from kafkalite.registry.service import HandedOn, Registry
+from kafkalite.registry.schemas import Resolved, formatted
+from kafkalite.registry.service import HandedOn, Registry, in_thread
 from kafkalite.registry.shard import (
     CheckCompatibility,
     DeleteSubject,
@@ -220,11 +224,11 @@ class RegistryApi:
 
         def look(state: RegistryState) -> Any:
             schema = state.schema(schema_id)
-            text = formatted(schema, [*state.resolve(schema.references)], form)
-            told = {**type_and_references(schema), "schema": text}
-            return {**told, "maxId": state.last_id} if wants_max else told
+            told = {**type_and_references(schema), "schema": schema.text}
+            told |= {"maxId": state.last_id} if wants_max else {}
+            return told, schema, [*state.resolve(schema.references)] if form else []
 
-        return await self._look(look)
+        return await self._formatted(await self._look(look), form)
 
     async def _schema_text(self, request: HttpRequest) -> Any:
         return _Text((await self._schema(request))["schema"])
@@ -279,10 +283,16 @@ class RegistryApi:
         def look(state: RegistryState) -> Any:
             found = state.version(subject, wanted, deleted=deleted)
             schema = state.schemas[found.schema_id]
-            text = formatted(schema, [*state.resolve(schema.references)], form)
-            return {**schema_json(found, schema), "schema": text}
+            references = [*state.resolve(schema.references)] if form else []
+            return schema_json(found, schema), schema, references
 
-        return await self._look(look)
+        return await self._formatted(await self._look(look), form)
+
+    async def _formatted(self, looked: tuple[Any, Schema, Resolved], form: str) -> Any:
+        told, schema, references = looked
+        if form:
+            told["schema"] = await in_thread(partial(formatted, schema, references, form))
+        return told
 
     async def _version_text(self, request: HttpRequest) -> Any:
         return _Text((await self._version(request))["schema"])
@@ -298,15 +308,13 @@ class RegistryApi:
 
     async def _register(self, request: HttpRequest) -> Any:
         said = request.json()
-        imported = said.get("id")
-        is_import = isinstance(imported, int) and imported > 0
-        version = said.get("version")
+        imported = _imported(said, "id")
         event = Register(
             subject=_subject(request),
             schema=read_schema(said),
             normalize=request.flag("normalize"),
-            version=version if is_import and isinstance(version, int) and version > 0 else None,
-            schema_id=imported if is_import else None,
+            version=None if imported is None else _imported(said, "version"),
+            schema_id=imported,
         )
         return await self._ask(event)
 
@@ -433,9 +441,21 @@ def _subject(request: HttpRequest) -> str:
 
 def _schema_id(request: HttpRequest) -> int:
     text = request.parameters["id"]
-    if not text.isdigit() or len(text) > len(str(2**31)):
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(2**31)):
         raise HttpError(404, f"{text!r} is no id of a schema")
     return int(text)
+
+
+def _imported(said: Mapping[str, Any], name: str) -> int | None:
+    """Return an id or a version that is to be taken over; None where none is given."""
+    number = said.get(name)
+    if not isinstance(number, int) or isinstance(number, bool) or number <= 0:
+        return None
+    if number > VERSION_MAX:
+        raise RegistryError(
+            RegistryErrorCode.OPERATION_NOT_PERMITTED, f"{name} is at most {VERSION_MAX}"
+        )
+    return number
 
 
 def _page(request: HttpRequest) -> tuple[int, int]:
@@ -447,7 +467,7 @@ def _page(request: HttpRequest) -> tuple[int, int]:
 
 
 def _is_number(query: Mapping[str, str], name: str) -> bool:
-    return query.get(name, "").lstrip("-").isdigit()
+    return re.fullmatch(r"-?[0-9]{1,18}", query.get(name, "")) is not None
 
 
 def _one_of(kind: type[Setting], said: object, code: RegistryErrorCode, what: str) -> Setting:

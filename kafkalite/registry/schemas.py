@@ -6,25 +6,32 @@ such schema comes (the extra `registry`).
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.registry import json_schema, protobuf
-from kafkalite.registry.errors import invalid_schema
+from kafkalite.registry.errors import check_characters, invalid_schema
 from kafkalite.registry.model import Schema, SchemaType
 
 if TYPE_CHECKING:
     from avro.schema import Schema as AvroSchema
 
 TEXT_MAX_BYTES: Final = 1024 * 1024
+TOO_DEEP: Final = "nested too deeply"
+REMEMBERED: Final = 64
+"""Texts that were read, and pairs that were compared: of a request, for the one that follows."""
+
 MISSING_AVRO: Final = "Avro needs a library: pip install 'kafkalite[registry]'"
 
 Resolved = Sequence[tuple[str, Schema]]
 """Schemas that one refers to, by the name under which it does, each after what it needs itself."""
 
-_COMMENTS: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_SPACES: Final = re.compile(r"\s+")
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_STRING_OR_GAP: Final = re.compile(
+    r""" "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | (?:\s|//[^\n]*|/\*.*?\*/)+ """,
+    re.DOTALL | re.VERBOSE,
+)
 
 
 def canonical(schema: Schema, references: Resolved, *, normalize: bool = False) -> Schema:
@@ -40,6 +47,16 @@ def canonical(schema: Schema, references: Resolved, *, normalize: bool = False) 
     """
     if len(schema.text) > TEXT_MAX_BYTES:
         raise invalid_schema(f"longer than {TEXT_MAX_BYTES} bytes")
+    try:
+        return _canonical(schema, tuple(references), normalize)
+    except RecursionError:
+        raise invalid_schema(TOO_DEEP) from None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _canonical(
+    schema: Schema, references: tuple[tuple[str, Schema], ...], normalize: bool
+) -> Schema:
     match schema.schema_type:
         case SchemaType.AVRO:
             parse_avro(schema, references)
@@ -51,6 +68,7 @@ def canonical(schema: Schema, references: Resolved, *, normalize: bool = False) 
         case SchemaType.PROTOBUF:
             protobuf.check(schema.text, texts_of(references))
             text = _plain_protobuf(schema.text)
+    check_characters(text)
     return Schema(schema.schema_type, text, schema.references)
 
 
@@ -62,6 +80,22 @@ def incompatibilities(
     Raises:
         RegistryError: INVALID_SCHEMA, of either.
     """
+    try:
+        found = _incompatibilities(
+            reader, tuple(reader_references), writer, tuple(writer_references)
+        )
+    except RecursionError:
+        raise invalid_schema(TOO_DEEP) from None
+    return [*found]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _incompatibilities(
+    reader: Schema,
+    reader_references: tuple[tuple[str, Schema], ...],
+    writer: Schema,
+    writer_references: tuple[tuple[str, Schema], ...],
+) -> list[str]:
     if reader.schema_type is not writer.schema_type:
         return [f"{reader.schema_type.value} cannot read {writer.schema_type.value}"]
     match reader.schema_type:
@@ -108,7 +142,7 @@ def _load(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise invalid_schema("nested too deeply") from None
+        raise invalid_schema(TOO_DEEP) from None
     except ValueError as error:
         # Avro's primitive types are names, and may come without quotes.
         if re.fullmatch(r"[a-z]+", text.strip()):
@@ -117,13 +151,18 @@ def _load(text: str) -> Any:
 
 
 def _compact(said: Any, *, sort: bool) -> str:
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":"), sort_keys=sort)
+    try:
+        return json.dumps(
+            said, ensure_ascii=False, separators=(",", ":"), sort_keys=sort, allow_nan=False
+        )
+    except ValueError as error:
+        raise invalid_schema(f"no JSON: {error}") from None
 
 
 # --- Avro ----------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=REMEMBERED)
 def _parsed(text: str, before: tuple[str, ...]) -> "AvroSchema":
     try:
         from avro.errors import AvroException
@@ -171,7 +210,11 @@ def texts_of(references: Resolved) -> tuple[tuple[str, str], ...]:
 
 
 def _plain_protobuf(text: str) -> str:
-    """Return .proto text without comments, with one space where there were several."""
-    bare = _COMMENTS.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
-    lines: Iterable[str] = (_SPACES.sub(" ", line).strip() for line in bare.splitlines())
-    return "\n".join(line for line in lines if line) + "\n"
+    """Return .proto text without comments, with one space or line end where there were several."""
+    return _STRING_OR_GAP.sub(_plain_gap, text).strip() + "\n"
+
+
+def _plain_gap(found: re.Match[str]) -> str:
+    if found[0].startswith(('"', "'")):
+        return found[0]
+    return "\n" if "\n" in _COMMENT.sub("", found[0]) else " "

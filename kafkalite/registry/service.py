@@ -6,7 +6,9 @@ Reads are answered by each broker, from what it has read of `_schemas`. All else
 """
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import trio
 
@@ -16,7 +18,7 @@ from kafkalite.meta.events import CreateTopic
 from kafkalite.registry.errors import RegistryError, RegistryErrorCode
 from kafkalite.registry.follower import CHANNEL, FollowerState
 from kafkalite.registry.model import RegistryState
-from kafkalite.registry.shard import SCHEMAS_TOPIC, Look
+from kafkalite.registry.shard import ABOUT_SCHEMAS, SCHEMAS_TOPIC, Look, work_of
 from kafkalite.registry.values import ResolvedSchema
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.envelope import ENVELOPE, EnvelopeRequest
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
     from kafkalite.api.context import Services
     from kafkalite.peers.clients import PeerClients
 
+Result = TypeVar("Result")
+
 KEY: Final = ""
 """Key of the one shard."""
 
 REPLICATION_FACTOR: Final = 3
 TIMEOUT_S: Final = 15.0
 """Of a request, over elections and the shard's loading: ZooKeeper misses a broker after less."""
+
+THREADS: Final = 4
+"""Requests whose schemas are read at a time."""
 
 PAUSE_S: Final = 0.02
 ENVELOPE_TIMEOUT_MS: Final = 5_000
@@ -77,6 +84,18 @@ class HandedOn(NamedTuple):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"in an envelope: {error}") from None
 
 
+async def in_thread(work: Callable[[], Result]) -> Result:
+    """Return what work with the text of schemas gives; large ones take seconds."""
+    limiter = _limiter.get(None)
+    if limiter is None:
+        limiter = trio.CapacityLimiter(THREADS)
+        _limiter.set(limiter)
+    return await trio.to_thread.run_sync(work, limiter=limiter, abandon_on_cancel=True)
+
+
+_limiter: trio.lowlevel.RunVar[trio.CapacityLimiter | None] = trio.lowlevel.RunVar("registry")
+
+
 class Registry:
     """The registry of one broker.
 
@@ -110,6 +129,7 @@ class Registry:
         with trio.move_on_after(TIMEOUT_S):
             while True:
                 try:
+                    await self._prepare(event)
                     return await self._ask_now(event)
                 except KafkaError as error:
                     failure = error
@@ -194,6 +214,17 @@ class Registry:
             return await self._follower.current()
         except KafkaError:
             return None
+
+    async def _prepare(self, event: object) -> None:
+        """Have a thread do what takes long of an event; what it finds is remembered.
+
+        Raises:
+            RegistryError: the schema cannot be read.
+            KafkaError: as `_ask_now`.
+        """
+        if isinstance(event, ABOUT_SCHEMAS):
+            work = await self._ask_now(Look(partial(work_of, event)))
+            await in_thread(work)
 
     async def _ask_now(self, event: object) -> Any:
         answer = self._services.coordinators.handle(SCHEMAS_TOPIC, KEY, event)

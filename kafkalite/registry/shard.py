@@ -14,6 +14,7 @@ from kafkalite.registry.codec import RegistryCodec
 from kafkalite.registry.errors import (
     RegistryError,
     RegistryErrorCode,
+    check_characters,
     invalid_schema,
 )
 from kafkalite.registry.model import (
@@ -230,7 +231,7 @@ class RegistryShard:
         schema = self._canonical(event.schema, normalize=event.normalize)
         compatibility = state.compatibility(event.subject)
         if event.version is None:
-            earlier = self._earlier(event.subject, compatibility)
+            earlier = _earlier(state, event.subject, compatibility)
         else:
             earlier = [state.version(event.subject, event.version)]
         messages = self._incompatibilities(schema, earlier, compatibility)
@@ -353,7 +354,7 @@ class RegistryShard:
 
     def _check_compatible(self, subject: str, schema: Schema) -> None:
         compatibility = self.state.compatibility(subject)
-        earlier = self._earlier(subject, compatibility)
+        earlier = _earlier(self.state, subject, compatibility)
         messages = self._incompatibilities(schema, earlier, compatibility)
         if messages:
             raise RegistryError(
@@ -362,27 +363,74 @@ class RegistryShard:
                 f'"{subject}", details: {messages}',
             )
 
-    def _earlier(self, subject: str, compatibility: Compatibility) -> list[Version]:
-        if compatibility is Compatibility.NONE:
-            return []
-        versions = self.state.versions(subject)
-        return [*reversed(versions)] if compatibility.is_transitive else versions[-1:]
-
     def _incompatibilities(
         self, schema: Schema, earlier: Iterable[Version], compatibility: Compatibility
     ) -> list[str]:
         resolved = self._resolved(schema)
         for each in earlier:
             other = self.state.schemas[each.schema_id]
-            other_resolved = self._resolved(other)
-            found: list[str] = []
-            if compatibility.is_backward:
-                found += schemas.incompatibilities(schema, resolved, other, other_resolved)
-            if compatibility.is_forward:
-                found += schemas.incompatibilities(other, other_resolved, schema, resolved)
+            found = _between(schema, resolved, other, self._resolved(other), compatibility)
             if found:
                 return [*found, f"oldSchemaVersion: {each.version}"]
         return []
+
+
+ABOUT_SCHEMAS: Final = (Register, LookUp, CheckCompatibility)
+"""Events whose schemas have to be read."""
+
+
+def work_of(
+    event: Register | LookUp | CheckCompatibility, state: RegistryState
+) -> Callable[[], None]:
+    """Return what takes long of an event: a thread does it, and the shard finds it remembered.
+
+    Raises:
+        RegistryError: the shard would refuse the event too.
+    """
+    said = event.schema
+    references = [*state.resolve(said.references)]
+    compatibility = state.compatibility(event.subject)
+    earlier: list[Version] = []
+    if isinstance(event, CheckCompatibility) and event.version is not None:
+        earlier = [state.version(event.subject, event.version)]
+    elif not isinstance(event, LookUp):
+        earlier = _earlier(state, event.subject, compatibility)
+    others = [state.schemas[each.schema_id] for each in earlier]
+    resolved = [(other, [*state.resolve(other.references)]) for other in others]
+
+    def work() -> None:
+        schema = schemas.canonical(said, references, normalize=event.normalize)
+        for other, other_references in resolved:
+            if other != schema and _between(
+                schema, references, other, other_references, compatibility
+            ):
+                return
+
+    return work
+
+
+def _earlier(state: RegistryState, subject: str, compatibility: Compatibility) -> list[Version]:
+    """Return the versions that a new one of a subject has to get on with, the latest first."""
+    if compatibility is Compatibility.NONE:
+        return []
+    versions = state.versions(subject)
+    return [*reversed(versions)] if compatibility.is_transitive else versions[-1:]
+
+
+def _between(
+    schema: Schema,
+    references: schemas.Resolved,
+    other: Schema,
+    other_references: schemas.Resolved,
+    compatibility: Compatibility,
+) -> list[str]:
+    """Return why a schema does not get on with an earlier one."""
+    found: list[str] = []
+    if compatibility.is_backward:
+        found += schemas.incompatibilities(schema, references, other, other_references)
+    if compatibility.is_forward:
+        found += schemas.incompatibilities(other, other_references, schema, references)
+    return found
 
 
 class RegistryShards:
@@ -427,7 +475,10 @@ def read_schema(said: Mapping[str, Any]) -> Schema:
         kind = SchemaType(said.get("schemaType") or "AVRO")
     except ValueError as error:
         raise invalid_schema(str(error)) from None
-    return Schema(kind, text, read_references(said.get("references")))
+    schema = Schema(kind, text, read_references(said.get("references")))
+    for each in (text, *(part for one in schema.references for part in (one.name, one.subject))):
+        check_characters(each)
+    return schema
 
 
 def _record(version: Version, schema: Schema) -> StoredRecord:

@@ -48,6 +48,8 @@ def props(more, **said):
                 "$ref": "#/$defs/n",
             },
         ),
+        ({"enum": [1, "a"]}, {"enum": [1.0]}),
+        ({"$ref": "#/enum", "enum": [1, 2]}, {"$ref": "#/enum", "enum": [1]}),
     ],
 )
 def test_reads(reader, writer):
@@ -94,6 +96,9 @@ def test_does_not_read(reader, writer, where):
         [],
         {"type": "strin"},
         {"type": ["string", 3]},
+        {"type": [["string"]]},
+        {"type": {"string": 1}},
+        {"required": [["a"]]},
         {"required": "a"},
         {"enum": 3},
         {"properties": {"a": 3}},
@@ -111,3 +116,12 @@ def test_what_is_no_schema_is_refused(said):
 @pytest.mark.parametrize("said", [True, {}, OPEN, {"items": [{}, True]}, {"if": {}, "then": False}])
 def test_what_is_one_is_not(said):
     check(said)
+
+
+def test_order_of_names_and_values_has_no_meaning():
+    """So many, each compared with each, would take half a minute."""
+    names = [f"n{number}" for number in range(30_000)]
+    combined = [{"const": name} for name in names]
+    wide = {"type": "object", "required": names, "enum": names, "anyOf": combined}
+    same = {key: value[::-1] if isinstance(value, list) else value for key, value in wide.items()}
+    assert incompatibilities(wide, same) == []

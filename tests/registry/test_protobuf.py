@@ -3,6 +3,7 @@
 import base64
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from kafkalite.registry import protobuf
 from kafkalite.registry.errors import RegistryError
@@ -144,3 +145,17 @@ def test_imports_are_references(form):
     data = protobuf.encode(order, references, [0], value)
     assert protobuf.decode(order, references, [0], data) == value
     assert found(order, order, references) == []
+
+
+def test_a_descriptor_that_makes_no_sense_is_refused():
+    file = FileDescriptorProto(name="x.proto")
+    field = file.message_type.add(name="A").field.add(name="f", number=1, type_name=".nowhere")
+    field.oneof_index = 4
+    with pytest.raises(RegistryError):
+        protobuf.check(base64.b64encode(file.SerializeToString()).decode(), ())
+
+
+def test_references_that_cannot_be_files_beside_each_other_are_refused():
+    one = 'syntax = "proto3"; message A {}'
+    with pytest.raises(RegistryError, match="no name of a file beside others"):
+        protobuf.descriptors(one, (("a", one), ("a/b", one)))

@@ -2,12 +2,14 @@
 
 import base64
 import json
+import threading
 import urllib.error
 import urllib.request
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from kafkalite.registry import schemas
 from kafkalite.testing import Broker
 from tests.registry.harness import OPTIONAL_B, record
 
@@ -182,3 +184,43 @@ def test_schemas_are_told_in_the_format_that_is_asked_for(broker):
     text = call(broker, "GET", f"/schemas/ids/{schema_id}?format=resolved")[1]["schema"]
     assert json.loads(text)["items"]["fields"][0]["name"] == "x"
     assert call(broker, "GET", f"/schemas/ids/{schema_id}")[1]["schema"] == outer
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/schemas/ids/%C2%B2", 404),
+        ("/subjects/s/versions/%C2%B2", 422),
+        ("/subjects?limit=--5", 200),
+    ],
+)
+def test_numbers_are_written_in_plain_digits(broker, path, status):
+    register(broker, "s", '"int"')
+    assert call(broker, "GET", path)[0] == status
+
+
+def test_ids_that_no_record_could_name_are_not_imported(broker):
+    call(broker, "PUT", "/mode/s", {"mode": "IMPORT"})
+    said = {"schema": '"int"', "id": 2**31, "version": 1}
+    assert call(broker, "POST", "/subjects/s/versions", said)[1]["error_code"] == 42205
+    assert call(broker, "POST", "/subjects/s/versions", {**said, "id": 2**31 - 1})[0] == 200
+
+
+def test_schemas_are_read_and_compared_by_threads(broker, monkeypatch):
+    """Large ones take seconds, in which the broker serves others."""
+    threads, real = set(), schemas.parse_avro
+
+    def parse_avro(*arguments):
+        threads.add(threading.current_thread())
+        return real(*arguments)
+
+    monkeypatch.setattr(schemas, "parse_avro", parse_avro)
+    loop = broker.call_in_broker(threading.current_thread)
+    register(broker, "t", record("only", name="Thread"))
+    body = {"schema": record("only", OPTIONAL_B, name="Thread")}
+    assert call(broker, "POST", "/compatibility/subjects/t/versions/1", body)[1]["is_compatible"]
+    register(broker, "t", body["schema"])
+    assert call(broker, "POST", "/subjects/t", body)[0] == 200
+    assert call(broker, "GET", "/subjects/t/versions/2?format=resolved")[0] == 200
+    assert threads
+    assert loop not in threads

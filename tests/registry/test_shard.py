@@ -104,7 +104,8 @@ def test_a_schema_is_looked_up(registry):
     assert refused(registry, other) is Code.SUBJECT_NOT_FOUND
 
 
-def test_versions_are_deleted_softly_first_and_their_id_stays(registry):
+def test_versions_are_deleted_softly_first_and_their_id_goes_with_the_last(registry):
+    """After compaction it would be gone too: what is answered does not depend on that."""
     registry.register("s", record("a"))
     registry.register("s", record("a", OPTIONAL_B))
     gone = DeleteVersion(subject="s", version="1", permanent=True)
@@ -117,7 +118,9 @@ def test_versions_are_deleted_softly_first_and_their_id_stays(registry):
     assert [v.version for v in state.versions("s", deleted=True)] == [1, 2]
     assert registry.ask(gone) == 1
     assert [v.version for v in state.versions("s", deleted=True)] == [2]
-    assert state.schema(1).text
+    with pytest.raises(RegistryError) as error:
+        state.schema(1)
+    assert error.value.code is Code.SCHEMA_NOT_FOUND
     missing = DeleteVersion(subject="s", version="9")
     assert refused(registry, missing) is Code.VERSION_NOT_FOUND
 
@@ -138,7 +141,7 @@ def test_a_subject_is_deleted_for_good_only_after_it_was_softly(registry):
     assert registry.ask(forever) == [1]
     assert refused(registry, forever) is Code.SUBJECT_NOT_FOUND
     assert registry.shard.state.compatibility("s") is Compatibility.BACKWARD
-    assert registry.register("s", record("a")) == (1, 1)
+    assert registry.register("s", record("a")) == (2, 1)
 
 
 def test_a_schema_refers_to_others_and_keeps_them(registry):
@@ -205,6 +208,42 @@ def test_what_is_no_schema_is_refused(registry, schema):
     with pytest.raises(RegistryError) as refusal:
         registry.register("s", schema)
     assert refusal.value.code is Code.INVALID_SCHEMA
+
+
+def test_text_in_quotes_stays_what_it_is(registry):
+    text = "syntax = 'proto3';  // one\noption java_package = 'http://a  b';  /* two */\n"
+    text += 'message M { /* " */ string a = 1; }\noption java_outer_classname = "/* \\" */";'
+    schema_id, _ = registry.register("s", Schema(SchemaType.PROTOBUF, text))
+    plain = "syntax = 'proto3';\noption java_package = 'http://a  b';\n"
+    plain += 'message M { string a = 1; }\noption java_outer_classname = "/* \\" */";\n'
+    assert registry.shard.state.schema(schema_id).text == plain
+
+
+def test_a_schema_is_there_as_long_as_any_version_has_it(registry):
+    for subject in ("s", "t"):
+        assert registry.register(subject, record("a"))[0] == 1
+    state = registry.shard.state
+    for subject, left in (("s", ["t"]), ("t", [])):
+        registry.ask(DeleteSubject(subject=subject))
+        registry.ask(DeleteSubject(subject=subject, permanent=True))
+        assert [each.subject for each in state.versions_with(1, deleted=True)] == left
+    assert state == type(state)(last_id=1)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"type":"record","name":"R","doc":"\\ud800","fields":[]}', '{"type":"int","x":1e999}']
+)
+def test_what_nobody_could_store_is_refused(registry, text):
+    with pytest.raises(RegistryError) as error:
+        registry.register("s", text)
+    assert error.value.code is Code.INVALID_SCHEMA
+
+
+@pytest.mark.parametrize("part", ["name", "subject"])
+def test_halves_of_characters_are_refused_in_references_too(part):
+    said = {"name": "n", "subject": "s", "version": 1, part: "\ud800"}
+    with pytest.raises(RegistryError, match="half a character"):
+        read_schema({"schema": '"int"', "references": [said]})
 
 
 def test_protobuf_is_the_same_whatever_its_comments(registry):
