@@ -14,6 +14,14 @@ NEEDS_ASSERTIONS = (
 """What to tell whoever runs a broker without them."""
 
 
+def is_compiled() -> bool:
+    """Whether this is the compiled build (decision 0171)."""
+    from importlib.util import find_spec
+
+    spec = find_spec("kafkalite.wire.framing")
+    return spec is not None and not str(spec.origin).endswith(".py")
+
+
 def __getattr__(name: str) -> Any:
     # `kafkalite.Broker` is the one for tests. It is imported when it is used: everything in the
     # package passes through this module, also what must start fast.

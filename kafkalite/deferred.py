@@ -5,10 +5,13 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
+from kafkalite.types import mypyc_attr
+
 T = TypeVar("T")
 U = TypeVar("U")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Deferred(Generic[T]):
     """An answer that is not there yet.
 
@@ -35,6 +38,7 @@ class Deferred(Generic[T]):
         return Deferred(converted)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Promise(Deferred[T]):
     """An answer that somebody is going to give, by `set_result` or `set_error`.
 

@@ -1,7 +1,16 @@
 """Names for identifiers that cross the layers."""
 
-from typing import NamedTuple, NewType
+from typing import TYPE_CHECKING, NamedTuple, NewType
 from uuid import UUID
+
+if TYPE_CHECKING:
+    from mypy_extensions import mypyc_attr as mypyc_attr
+else:
+
+    def mypyc_attr(**_: object) -> object:
+        """Say something about a class to who compiles it; otherwise it means nothing."""
+        return lambda compiled: compiled
+
 
 BrokerId = NewType("BrokerId", int)
 ProducerId = NewType("ProducerId", int)

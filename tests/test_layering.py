@@ -16,7 +16,8 @@ FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 600
 
 LAYERS = [
-    {"types", "clock", "deferred", "log_config"},
+    {"types"},
+    {"clock", "deferred", "log_config"},
     {"settings"},
     {"config"},
     {"wire"},

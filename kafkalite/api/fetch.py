@@ -494,7 +494,7 @@ def _response(
     context: RequestContext,
 ) -> FetchResponse:
     responses: list[FetchableTopicResponse] = []
-    leaders = None
+    leaders: CurrentLeaders | None = None
     is_follower = reader.is_follower
     for cached, data in plan.select(results):
         last = responses[-1] if responses else None

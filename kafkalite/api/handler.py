@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, Final
 
 import trio
 
+from kafkalite.api.context import RequestContext
 from kafkalite.deferred import Deferred
-
-if TYPE_CHECKING:
-    from kafkalite.api.context import RequestContext
-    from kafkalite.wire.api import Api
-    from kafkalite.wire.errors import KafkaError
+from kafkalite.types import mypyc_attr
+from kafkalite.wire.api import Api
+from kafkalite.wire.errors import KafkaError
 
 
 class NoResponse:
@@ -33,6 +32,7 @@ def _nobody() -> None:
     """Nobody is told."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperation(Deferred[Any]):
     """A response that waits for the log, and can be asked for without waiting in a task.
 
@@ -47,11 +47,10 @@ class DelayedOperation(Deferred[Any]):
             `complete` may have a response, or `deadline_s` came nearer.
     """
 
-    __slots__ = ("deadline_s", "on_change")
+    __slots__ = ("allows_pipelining", "deadline_s", "on_change")
 
-    allows_pipelining: ClassVar = False
-
-    def __init__(self, timeout_ms: int) -> None:
+    def __init__(self, timeout_ms: float, *, allows_pipelining: bool = False) -> None:
+        self.allows_pipelining = allows_pipelining
         self.deadline_s = trio.current_time() + timeout_ms / 1_000
         self.on_change: Callable[[], object] = _nobody
 
@@ -153,13 +152,13 @@ class Handler:
         join: makes one response of those to the parts.
     """
 
-    api: "Api[Any, Any]"
-    handle: "Callable[[Any, RequestContext], Any]"
-    refuse: "Callable[[Any, KafkaError, RequestContext], Any]"
+    api: Api[Any, Any]
+    handle: Callable[[Any, RequestContext], Any]
+    refuse: Callable[[Any, KafkaError, RequestContext], Any]
     forward_to_controller: bool = False
-    is_local_request: "Callable[[Any], bool]" = _never
+    is_local_request: Callable[[Any], bool] = _never
     inter_broker_only: bool = False
-    check: "Callable[[Any, RequestContext], object]" = _no_check
+    check: Callable[[Any, RequestContext], object] = _no_check
     parts: Callable[[Any], Iterable[Any]] = _whole
     join: Callable[[list[Any]], Any] = _only
     is_special: bool = field(init=False)

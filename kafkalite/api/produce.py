@@ -206,8 +206,6 @@ class DelayedProduce(DelayedOperation):
 
     __slots__ = ("_api_version", "_context", "_left", "_response", "_waiters")
 
-    allows_pipelining = True
-
     def __init__(
         self,
         unacknowledged: Unacknowledged,
@@ -215,7 +213,7 @@ class DelayedProduce(DelayedOperation):
         timeout_ms: int,
         context: RequestContext,
     ) -> None:
-        super().__init__(timeout_ms)
+        super().__init__(timeout_ms, allows_pipelining=True)
         self._response = response
         self._context = context
         self._api_version = context.api_version
@@ -255,7 +253,7 @@ def _with_leaders(
     response: ProduceResponse, api_version: int, context: RequestContext
 ) -> ProduceResponse:
     """Tell who leads what is not led here (rule 54)."""
-    leaders = None
+    leaders: CurrentLeaders | None = None
     for topic in response.responses:
         for answer in topic.partition_responses:
             if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:

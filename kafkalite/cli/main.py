@@ -88,6 +88,13 @@ class LazyCommands(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
+def _tell_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    del parameter
+    if wanted:
+        click.echo(f"kafkalite {package.__version__}{' (compiled)' * package.is_compiled()}")
+        context.exit()
+
+
 @click.group(
     epilog=examples(
         "kafkalite                           start a broker on 127.0.0.1:9092",
@@ -99,7 +106,14 @@ class LazyCommands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package.__version__, message="kafkalite %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def kafkalite(context: click.Context) -> None:
     """A Kafka broker in one process, and tools for any Kafka cluster."""

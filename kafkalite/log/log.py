@@ -121,7 +121,7 @@ class Log:
     @property
     def first_unstable_offset(self) -> int | None:
         """First offset of the oldest open transaction, None if none is open (rule 115)."""
-        offset = self.producers.first_unstable_offset
+        offset: int | None = self.producers.first_unstable_offset
         return offset if offset is None else max(offset, self.log_start_offset)
 
     @property
@@ -182,14 +182,15 @@ class Log:
             origin=origin,
         )
         producers = self.producers
-        markers = None
+        markers: dict[int, EndMarker | None] | None = None
         start_offset = self.log_start_offset
         offset = first_offset = self.log_end_offset
         for position, header in valid.batches:
             if header.producer_id >= 0:
                 marker = None
                 if header.attributes & CONTROL:
-                    markers = markers or {}
+                    if markers is None:
+                        markers = {}
                     marker = markers[position] = read_end_marker(
                         memoryview(valid.buffer)[position : position + header.size]
                     )

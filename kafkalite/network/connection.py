@@ -86,8 +86,8 @@ class Connection:
             except Farewell as farewell:  # the operator was told
                 await self._flush()
                 await self._say(farewell)
-            except ClosedOnPurpose as error:
-                logger.debug("closing connection from %s: %s", self._peer, error)
+            except ClosedOnPurpose as fault:
+                logger.debug("closing connection from %s: %s", self._peer, fault)
                 is_clients_end = False
             except (MalformedMessage, CloseConnection) as error:
                 self._dispatcher.complaints.warning(
@@ -96,12 +96,12 @@ class Connection:
                 await self._flush()  # what was asked before is answered (rule 9)
         except PeerClosed:
             logger.debug("%s went away while it waited", self._peer)
-        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            logger.debug("connection from %s: %s", self._peer, error)
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as reset:
+            logger.debug("connection from %s: %s", self._peer, reset)
         except AssertionError:
             raise
-        except Exception as error:
-            self._dispatcher.complaints.error("connection from %s", self._peer, error=error)
+        except Exception as failure:
+            self._dispatcher.complaints.error("connection from %s", self._peer, error=failure)
         finally:
             self._transport.close()
             for exchange in self._waiting:
@@ -290,20 +290,27 @@ class Connection:
 
     def _put(self, exchange: InFlightRequest) -> None:
         dispatcher = self._dispatcher
-        if dispatcher.throttle is None:
+        if dispatcher.is_watched:
+            chunks = self._encode_watched(exchange)
+        else:
+            chunks = dispatcher.encode(exchange)
+        self._output += chunks
+        for chunk in chunks:
+            self._output_bytes += len(chunk)
+
+    def _encode_watched(self, exchange: InFlightRequest) -> list[Chunk]:
+        dispatcher = self._dispatcher
+        throttle = dispatcher.throttle
+        if throttle is None:
             chunks = dispatcher.encode(exchange)
         else:
-            chunks, throttle_ms = dispatcher.throttle.encode(
-                exchange, self._context, dispatcher.encode
-            )
+            chunks, throttle_ms = throttle.encode(exchange, self._context, dispatcher.encode)
             if throttle_ms:
                 until_s = trio.current_time() + throttle_ms / 1_000
                 self._muted_until_s = max(self._muted_until_s, until_s)
-        size = sum(map(len, chunks))
         if dispatcher.on_answered is not None:
-            dispatcher.on_answered(exchange, chunks, size, self._context)
-        self._output += chunks
-        self._output_bytes += size
+            dispatcher.on_answered(exchange, chunks, sum(map(len, chunks)), self._context)
+        return chunks
 
     async def _stay_muted(self) -> None:
         """Read nothing of a client that used more than its quota (rule 563), unless it goes away.

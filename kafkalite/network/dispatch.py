@@ -2,8 +2,7 @@
 
 import logging
 import struct
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -31,42 +30,29 @@ def _nothing_else(key: int) -> None:
     del key
 
 
-@dataclass(slots=True)
 class InFlightRequest:
     """One request on its way to its answer.
 
-    What is only for those who watch is set where somebody does (`Dispatcher.is_watched`).
+    What has a default here is only for those who watch (`Dispatcher.is_watched`), and set where
+    somebody does.
+
+    Attributes:
+        result: response message, `RelayedAnswer`, `Deferred`, or `NO_RESPONSE`.
     """
 
-    handler: Handler
-    header: RequestHeader
-    request: Any
-    result: Any
-    """Response message, `RelayedAnswer`, `Deferred`, or `NO_RESPONSE`."""
-    size_bytes: int = field(init=False)
-    began_s: float = field(init=False)
+    size_bytes: int = 0
+    began_s: float = 0.0
     """`perf_counter` when it was about to be decoded; 0 if nobody wants to know."""
-    handled_s: float = field(init=False)
+    handled_s: float = 0.0
     """The same when it began to wait, 0 if it did not."""
-    frame: memoryview | None = field(init=False)
+    frame: memoryview | None = None
     """The request's bytes, if somebody wants to see them."""
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """Return what was not set."""
-            try:
-                return UNSET[name]
-            except KeyError:
-                raise AttributeError(name) from None
-
-
-UNSET: Final[Mapping[str, object]] = {
-    "size_bytes": 0,
-    "began_s": 0.0,
-    "handled_s": 0.0,
-    "frame": None,
-}
+    def __init__(self, handler: Handler, header: RequestHeader, request: Any, result: Any) -> None:
+        self.handler = handler
+        self.header = header
+        self.request = request
+        self.result = result
 
 
 class Farewell(CloseConnection):
@@ -101,13 +87,6 @@ Authorize = Callable[[Handler, Any, RequestContext], Any]
 """Has a request answered as far as its client may ask for it (`api/authorization.py`)."""
 
 
-WATCHERS: Final = ("observer", "on_answered", "throttle")
-"""Attributes of a dispatcher for those who want to know of requests."""
-
-GUARDS: Final = ("interceptor", "_authorize")
-"""Attributes of a dispatcher that are called in the place of a handler."""
-
-
 class Dispatcher:
     """The table of what this broker answers, and the way there and back.
 
@@ -136,14 +115,15 @@ class Dispatcher:
         instead of handlers where there is an authorizer. `find` is asked once for each API that is
         not among `handlers`, when there is a request of it.
         """
-        self.is_watched = self.is_guarded = False
+        self.is_watched = False
+        self.is_guarded = authorize is not None
         self._authorize = authorize
-        self.observer: Observer | None = None
+        self._observer: Observer | None = None
         self.complaints = Complaints(logger)
-        self.interceptor: Interceptor | None = None
-        self.on_answered: AnswerObserver | None = None
+        self._interceptor: Interceptor | None = None
+        self._on_answered: AnswerObserver | None = None
         self.keeps_frames = False
-        self.throttle: Throttle | None = None
+        self._throttle: Throttle | None = None
         self._forward = forward
         self._find = find
         self._handlers: dict[int, Handler] = {}
@@ -151,13 +131,49 @@ class Dispatcher:
             assert handler.api.key not in self._handlers
             self._handlers[handler.api.key] = handler
 
-    def __setattr__(self, name: str, value: object) -> None:
-        """Keep `is_watched` true of the rest."""
-        super().__setattr__(name, value)
-        if name in WATCHERS or name in GUARDS:
-            own = vars(self)
-            self.is_watched = any(own.get(each) is not None for each in WATCHERS)
-            self.is_guarded = any(own.get(each) is not None for each in GUARDS)
+    @property
+    def observer(self) -> Observer | None:
+        """See the class."""
+        return self._observer
+
+    @observer.setter
+    def observer(self, observer: Observer | None) -> None:
+        self._observer = observer
+        self._note_watchers()
+
+    @property
+    def on_answered(self) -> AnswerObserver | None:
+        """See the class."""
+        return self._on_answered
+
+    @on_answered.setter
+    def on_answered(self, on_answered: AnswerObserver | None) -> None:
+        self._on_answered = on_answered
+        self._note_watchers()
+
+    @property
+    def throttle(self) -> "Throttle | None":
+        """See the class."""
+        return self._throttle
+
+    @throttle.setter
+    def throttle(self, throttle: "Throttle | None") -> None:
+        self._throttle = throttle
+        self._note_watchers()
+
+    @property
+    def interceptor(self) -> Interceptor | None:
+        """See the class."""
+        return self._interceptor
+
+    @interceptor.setter
+    def interceptor(self, interceptor: Interceptor | None) -> None:
+        self._interceptor = interceptor
+        self.is_guarded = interceptor is not None or self._authorize is not None
+
+    def _note_watchers(self) -> None:
+        watchers = (self._observer, self._on_answered, self._throttle)
+        self.is_watched = any(each is not None for each in watchers)
 
     def handle(self, frame: memoryview, context: RequestContext) -> InFlightRequest:
         """Decode a request and hand it to its handler.
@@ -194,13 +210,12 @@ class Dispatcher:
             return self._handle_large(large, frame, position, context)
         try:
             request = api.decode_request(header.api_version, frame, position)
-        except MalformedMessage as error:
-            raise MalformedMessage(f"{api.key.name} v{header.api_version}: {error}") from None
+        except MalformedMessage as malformed:
+            raise MalformedMessage(f"{api.key.name} v{header.api_version}: {malformed}") from None
         exchange = InFlightRequest(handler, header, request, None)
         try:
             if began_s:
                 exchange.began_s, exchange.size_bytes = began_s, len(frame)
-                exchange.handled_s = 0.0
                 if self.keeps_frames:
                     exchange.frame = frame
             if self.is_guarded or handler.is_special:
@@ -211,15 +226,15 @@ class Dispatcher:
             raise
         except Exception as error:
             exchange.result = self.refuse(exchange, error, context)
-        if began_s and self.observer is not None:
-            self.observer(exchange, len(frame), context)
+        if began_s and self._observer is not None:
+            self._observer(exchange, len(frame), context)
         return exchange
 
     def _serve(self, exchange: InFlightRequest, frame: memoryview, context: RequestContext) -> Any:
         handler = exchange.handler
-        if self.interceptor is not None:
+        if self._interceptor is not None:
             handle = partial(self._handle, handler, frame, context)
-            return self.interceptor(exchange, len(frame), context, handle)
+            return self._interceptor(exchange, len(frame), context, handle)
         return self._handle(handler, frame, context, exchange.request)
 
     def _handle_large(
@@ -230,8 +245,8 @@ class Dispatcher:
         def handle(request: Any) -> Any:
             part = InFlightRequest(handler, header, request, None)
             result = self._serve(part, frame, context)
-            if self.observer is not None:
-                self.observer(part, len(frame), context)
+            if self._observer is not None:
+                self._observer(part, len(frame), context)
             return result
 
         def refuse(request: Any, error: Exception) -> Any:

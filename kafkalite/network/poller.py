@@ -18,6 +18,7 @@ from typing import TypeVar
 import trio
 
 from kafkalite.network.transport import PeerClosed, RequestSource, SocketTransport
+from kafkalite.types import mypyc_attr
 
 PASS_MAX_CONNECTIONS = 64
 """Turns in one pass; bounds what waits to be sent. The kernel goes round, so all get theirs."""
@@ -161,6 +162,7 @@ RESTING = getattr(select, "EPOLLRDHUP", 0) | getattr(select, "EPOLLONESHOT", 0)
 """While a connection's task is at work, only the end of its stream matters, and that once."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PolledTransport(SocketTransport):
     """A socket whose turns come from a `Poller`."""
 
@@ -257,8 +259,8 @@ class PolledTransport(SocketTransport):
             if is_done and not self._is_delayed:
                 return True
             return self._has_worked(served, is_done=is_done)
-        except Exception as error:
-            self.stop(error)
+        except Exception as failure:
+            self.stop(failure)
         return False
 
     def resume(self) -> bool:

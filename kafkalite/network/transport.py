@@ -12,6 +12,7 @@ import trio
 
 from kafkalite.api.handler import DelayedOperation
 from kafkalite.log.region import FileRegion
+from kafkalite.types import mypyc_attr
 
 Chunk = bytes | bytearray | memoryview | FileRegion
 
@@ -121,6 +122,7 @@ class Transport(Protocol):
         ...
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WaitingTransport:
     """The part of a `Transport` that follows from the rest of it, by waiting in the caller's task.
 
@@ -191,6 +193,7 @@ class WaitingTransport:
         waiting.cancel()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SocketTransport(WaitingTransport):
     """A TCP connection: non-blocking system calls first, waiting only where they would block."""
 

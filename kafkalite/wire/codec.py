@@ -2,10 +2,10 @@
 
 import struct
 from collections.abc import Generator
-from typing import Generic, cast
+from typing import Generic
 
-from kafkalite.wire.decoding import Decode, lower_decode
-from kafkalite.wire.encoding import Encode, lower_encode
+from kafkalite.wire.decoding import Decode, DecodeInSteps, lower_decode, lower_decode_in_steps
+from kafkalite.wire.encoding import Encode, EncodeInSteps, lower_encode, lower_encode_in_steps
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.lowering import Chunk
 from kafkalite.wire.primitives import Buffer
@@ -31,8 +31,8 @@ class Codec(Message[AnyStructure], Generic[AnyStructure]):
         super().__init__(record, versions=versions, flexible_from=flexible_from)
         self._decoders: dict[int, Decode] = {}
         self._encoders: dict[int, Encode] = {}
-        self._step_decoders: dict[int, Decode] = {}
-        self._step_encoders: dict[int, Encode] = {}
+        self._step_decoders: dict[int, DecodeInSteps] = {}
+        self._step_encoders: dict[int, EncodeInSteps] = {}
 
     def decode(self, version: int, buffer: Buffer, position: int = 0) -> AnyStructure:
         """Return the message that starts at `position`; what follows it is ignored, as by Kafka.
@@ -72,7 +72,7 @@ class Codec(Message[AnyStructure], Generic[AnyStructure]):
         """Return the steps of `decode`; their value is the message. Raises as it does."""
         decode = self._step_decoders.get(version)
         if decode is None:
-            decode = self._step_decoders[version] = lower_decode(self.at(version), in_steps=True)
+            decode = self._step_decoders[version] = lower_decode_in_steps(self.at(version))
         try:
             message: AnyStructure = yield from decode(buffer, position)
         except (struct.error, IndexError) as error:
@@ -86,10 +86,8 @@ class Codec(Message[AnyStructure], Generic[AnyStructure]):
         """Return the steps of `encode`; their value are the chunks. Raises as it does."""
         encode = self._step_encoders.get(version)
         if encode is None:
-            encode = self._step_encoders[version] = lower_encode(self.at(version), in_steps=True)
-        steps = cast("Generator[None, None, list[Chunk]]", encode(message))
-        chunks = yield from steps
-        return chunks
+            encode = self._step_encoders[version] = lower_encode_in_steps(self.at(version))
+        return (yield from encode(message))
 
     def decode_versioned(self, buffer: Buffer, position: int = 0) -> tuple[int, AnyStructure]:
         """Return (version, message) of a stored key or value: an int16 version comes first."""

@@ -1,7 +1,7 @@
 """Writes decoders: see `lowering` for the method."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Final, NoReturn
 
 from construct import Construct, Struct
@@ -26,6 +26,7 @@ from kafkalite.wire.primitives import (
 from kafkalite.wire.schema import TAGGED_FIELDS, Structure
 
 Decode = Callable[[Any, int], Any]
+DecodeInSteps = Callable[[Any, int], Generator[None, None, Any]]
 
 ELEMENTS_MAX: Final = 2**20
 """Array elements in one message. Without a limit, 100 MiB of empty strings would become gigabytes
@@ -36,17 +37,21 @@ STEP_ELEMENTS: Final = 512
 """Elements between two steps of a decoder that goes in steps."""
 
 
-def lower_decode(message: Struct, *, in_steps: bool = False) -> Decode:
+def lower_decode(message: Struct) -> Decode:
     """Return decode(buffer, position) -> message.
 
     It raises MalformedMessage, struct.error or IndexError on bad input, and ignores bytes after
     the message as Kafka does.
-
-    Args:
-        message: to be decoded.
-        in_steps: decode is to be a generator, whose value is the message: others may have their
-            turn at each `yield`.
     """
+    return _lower(message, in_steps=False)
+
+
+def lower_decode_in_steps(message: Struct) -> DecodeInSteps:
+    """Return the same as a generator, whose value is the message: others' turn is at each step."""
+    return _lower(message, in_steps=True)
+
+
+def _lower(message: Struct, *, in_steps: bool) -> Callable[[Any, int], Any]:
     writer = _DecodeWriter(in_steps=in_steps)
     # Slices of bytes are cheaper than slices of a memoryview; but records must not be copied.
     if has_records(message):

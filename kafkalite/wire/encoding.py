@@ -1,7 +1,7 @@
 """Writes encoders: see `lowering` for the method."""
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from kafkalite.wire.primitives import (
 from kafkalite.wire.schema import TAGGED_FIELDS, Structure, default_of
 
 Encode = Callable[[Any], list[Chunk]]
+EncodeInSteps = Callable[[Any], Generator[None, None, list[Chunk]]]
 
 JOIN_SIZE_MAX: Final = 16 * 1024
 """Records below this are copied into their neighbours: one chunk less costs more than 16 KiB."""
@@ -33,14 +34,17 @@ STEP_ELEMENTS: Final = 512
 """Elements between two steps of an encoder that goes in steps."""
 
 
-def lower_encode(message: Struct, *, in_steps: bool = False) -> Encode:
-    """Return encode(message) -> chunks, in which only big or foreign records stand alone.
+def lower_encode(message: Struct) -> Encode:
+    """Return encode(message) -> chunks, in which only big or foreign records stand alone."""
+    return _lower(message, in_steps=False)
 
-    Args:
-        message: to be encoded.
-        in_steps: encode is to be a generator, whose value are the chunks: others may have their
-            turn at each `yield`.
-    """
+
+def lower_encode_in_steps(message: Struct) -> EncodeInSteps:
+    """Return the same as a generator, whose value are the chunks: others' turn is at each step."""
+    return _lower(message, in_steps=True)
+
+
+def _lower(message: Struct, *, in_steps: bool) -> Callable[[Any], Any]:
     writer = _EncodeWriter(in_steps=in_steps)
     separate = has_records(message)
     writer.line(1, "out = []")

@@ -23,13 +23,11 @@ VERSIONS = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x09\xff\xff"
 class Held(DelayedOperation):
     """Has a response once it is released; lets the next one in unless it is made strict."""
 
-    def __init__(self):
-        super().__init__(math.inf)
+    def __init__(self, *, allows_pipelining=True):
+        super().__init__(math.inf, allows_pipelining=allows_pipelining)
         self.response = None
         self.error = None
         self.is_closed = False
-
-    allows_pipelining = True
 
     def complete(self):
         if self.error is not None:
@@ -44,10 +42,6 @@ class Held(DelayedOperation):
         self.on_change()
 
 
-class Strict(Held):
-    allows_pipelining = False
-
-
 class Line:
     """A connection and its client, in memory or with sockets."""
 
@@ -56,7 +50,7 @@ class Line:
         self.held = []
         self.client = client
         if client is not None:
-            transport.sends = []
+            self.harness.sends = []
 
     def _handle(self, harness, request):
         name = request.group_id
@@ -71,7 +65,7 @@ class Line:
         if name == "task":
             return Deferred(trio.sleep_forever)
         if name in ("held", "strict"):
-            self.held.append(Held() if name == "held" else Strict())
+            self.held.append(Held(allows_pipelining=name == "held"))
             return self.held[-1]
         return HeartbeatResponse()
 
@@ -103,7 +97,7 @@ class Line:
         if self.client is not None:
             with trio.move_on_after(1 if count else 0.01) as waiting:
                 while data := await self.client.recv(1 << 16):
-                    self.harness.transport.sends.append(data)
+                    self.harness.sends.append(data)
                     if len(self.harness.answers()) >= count:
                         waiting.deadline = trio.current_time() + 0.01
         return self.harness.answers()
