@@ -177,6 +177,7 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
     "share/inflight": ("share/test_partition.py",),
     "wire/apis": ("wire/test_api.py",),
     "wire/errors": ("group/test_shard.py",),
+    "wire/native_support": ("wire/test_native.py",),
 }
 """Cores that are parts of a larger one and tested through it: these files run four of five of their
 statements and more."""

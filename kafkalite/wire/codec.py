@@ -2,7 +2,10 @@
 
 import struct
 from collections.abc import Generator
-from typing import Generic
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Generic
 
 from kafkalite.wire.decoding import Decode, DecodeInSteps, lower_decode, lower_decode_in_steps
 from kafkalite.wire.encoding import Encode, EncodeInSteps, lower_encode, lower_encode_in_steps
@@ -12,6 +15,25 @@ from kafkalite.wire.primitives import Buffer
 from kafkalite.wire.schema import AnyStructure, Message
 
 _VERSION = struct.Struct(">h")
+
+
+@cache
+def native_codecs(messages: str) -> Any:
+    """Return the compiled codecs of a module of messages, None where there are none.
+
+    The compiled build has some (decision 0172).
+    """
+    if not _has_native_codecs():
+        return None
+    try:
+        return import_module(messages.replace(".messages.", ".lowered."))
+    except ModuleNotFoundError:
+        return None
+
+
+@cache
+def _has_native_codecs() -> bool:
+    return find_spec("kafkalite.wire.lowered") is not None
 
 
 class Codec(Message[AnyStructure], Generic[AnyStructure]):
@@ -45,7 +67,7 @@ class Codec(Message[AnyStructure], Generic[AnyStructure]):
         """
         decode = self._decoders.get(version)
         if decode is None:
-            decode = self._decoders[version] = lower_decode(self.at(version))
+            decode = self._decoders[version] = self._decoder(version)
         try:
             message: AnyStructure = decode(buffer, position)
         except (struct.error, IndexError) as error:
@@ -63,8 +85,27 @@ class Codec(Message[AnyStructure], Generic[AnyStructure]):
         """
         encode = self._encoders.get(version)
         if encode is None:
-            encode = self._encoders[version] = lower_encode(self.at(version))
-        return encode(message)
+            encode = self._encoders[version] = self._encoder(version)
+        try:
+            return encode(message)
+        except OverflowError as error:
+            raise struct.error(str(error)) from None
+
+    def _decoder(self, version: int) -> Decode:
+        message = self.at(version)
+        native = native_codecs(self.record.__module__)
+        if native is None:
+            return lower_decode(message)
+        decode: Decode = native.DECODERS[self.record.__name__, version]
+        return decode
+
+    def _encoder(self, version: int) -> Encode:
+        message = self.at(version)
+        native = native_codecs(self.record.__module__)
+        if native is None:
+            return lower_encode(message)
+        encode: Encode = native.ENCODERS[self.record.__name__, version]
+        return encode
 
     def decode_in_steps(
         self, version: int, buffer: Buffer, position: int = 0

@@ -78,9 +78,9 @@ class _DecodeWriter(SourceWriter):
         self.namespace.update(
             new=object.__new__,
             rest_of_varint=rest_of_varint,
-            refuse=_refuse_length,
-            too_many=_refuse_elements,
-            misfit=_refuse_tag,
+            refuse=refuse_length,
+            too_many=refuse_elements,
+            misfit=refuse_tag,
             uuid_from_bytes=uuid_from_bytes,
             skip_tags=_skip_tags,
             read_tag=_read_tag,
@@ -229,7 +229,7 @@ class _DecodeWriter(SourceWriter):
         body = _DecodeWriter()
         body.line(1, "if n > 127: n, p = rest_of_varint(b, p, n)")
         body.line(1, "if n > tags_max: too_many_tags(n)")
-        body.namespace.update(tags_max=TAGS_MAX, too_many_tags=_refuse_tags)
+        body.namespace.update(tags_max=TAGS_MAX, too_many_tags=refuse_tags)
         body.line(1, f"left = {ELEMENTS_MAX}")
         body.line(1, "for _ in range(n):")
         body.line(2, "tag, p, tag_end = read_tag(b, p, end)")
@@ -248,7 +248,8 @@ class _DecodeWriter(SourceWriter):
         self.line(indent, f"if {count}: p = {name}({target}, b, p, end, {count})")
 
 
-def _refuse_length(label: str, length: int, left: int) -> NoReturn:
+def refuse_length(label: str, length: int, left: int) -> NoReturn:
+    """Raise for a length that does not fit what is left, or its kind."""
     if length < 0:
         raise MalformedMessage(f"{label}: null where none is allowed")
     if length <= left:
@@ -258,15 +259,18 @@ def _refuse_length(label: str, length: int, left: int) -> NoReturn:
     raise MalformedMessage(f"{label}: length {length} does not fit the {left} bytes left")
 
 
-def _refuse_elements(label: str) -> NoReturn:
+def refuse_elements(label: str) -> NoReturn:
+    """Raise for too many array elements."""
     raise MalformedMessage(f"{label}: more than {ELEMENTS_MAX} array elements in one message")
 
 
-def _refuse_tag(label: str, excess: int) -> NoReturn:
+def refuse_tag(label: str, excess: int) -> NoReturn:
+    """Raise for a tagged field that does not end where its tag does."""
     raise MalformedMessage(f"{label}: ends {excess:+} bytes from the end of its tag")
 
 
-def _refuse_tags(count: int) -> NoReturn:
+def refuse_tags(count: int) -> NoReturn:
+    """Raise for too many tags (rule 254)."""
     raise MalformedMessage(f"a section of {count} tags; {TAGS_MAX} are allowed")
 
 
@@ -275,7 +279,7 @@ def _read_tag(buffer: Any, position: int, end: int) -> tuple[int, int, int]:
     tag, position = read_unsigned_varint(buffer, position)
     size, position = read_unsigned_varint(buffer, position)
     if size > end - position:
-        _refuse_length(f"tag {tag}", size, end - position)
+        refuse_length(f"tag {tag}", size, end - position)
     return tag, position, position + size
 
 
@@ -284,7 +288,7 @@ def _skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
     if count > 127:
         count, position = rest_of_varint(buffer, position, count)
     if count > TAGS_MAX:
-        _refuse_tags(count)
+        refuse_tags(count)
     for _ in range(count):
         _, _, position = _read_tag(buffer, position, end)
     return position

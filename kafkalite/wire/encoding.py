@@ -247,15 +247,19 @@ class _EncodeWriter(SourceWriter):
 
     def differs(self, source: str, name: str, default: Any) -> str:
         """Return the source of "this tagged field is not at its default"."""
-        value = f"{source}.{name}"
-        if default is None:
-            return f"{value} is not None"
-        if isinstance(default, list):
-            return f"{value} != []"  # null, where it is allowed, is not the default
-        if isinstance(default, bool | int | str | bytes):
-            return f"{value} != {default!r}"
-        bound = self.bind("default", default)
-        return f"({value} is not {bound} and {value} != {bound})"
+        return differs_source(f"{source}.{name}", default, lambda: self.bind("default", default))
+
+
+def differs_source(value: str, default: Any, bind: Callable[[], str]) -> str:
+    """Return the source of "this value is not the default"; `bind` names one without a literal."""
+    if default is None:
+        return f"{value} is not None"
+    if isinstance(default, list):
+        return f"{value} != []"  # null, where it is allowed, is not the default
+    if isinstance(default, bool | int | str | bytes):
+        return f"{value} != {default!r}"
+    bound = bind()
+    return f"({value} is not {bound} and {value} != {bound})"
 
 
 def _tag_section(found: Iterable[tuple[int, bytes]]) -> bytes:
