@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from benchmarks.process import RawClient
@@ -62,6 +62,16 @@ class BrokerUnderTest:
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def pids(self) -> list[int]:
+        """All its processes."""
+        return [self.pid]
+
+    def ports_of(self, topic: str, partitions: int) -> list[int]:
+        """Return where each partition is led."""
+        del topic
+        return [self.port] * partitions
 
     def start(self) -> Self:
         raise NotImplementedError
@@ -125,12 +135,16 @@ class BrokerUnderTest:
 
     def cpu_seconds(self) -> float:
         """User and system time so far, of all threads."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        ticks = 0
+        for pid in self.pids:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def forget_peak(self) -> None:
         """Begin the peak of resident memory anew."""
-        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+        for pid in self.pids:
+            Path(f"/proc/{pid}/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int:
         return self._status("VmHWM")
@@ -139,19 +153,32 @@ class BrokerUnderTest:
         return self._status("VmRSS")
 
     def _status(self, name: str) -> int:
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith(f"{name}:"):
-                return int(line.split()[1]) * 1024
-        raise KeyError(name)
+        total = 0
+        for pid in self.pids:
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                if line.startswith(f"{name}:"):
+                    total += int(line.split()[1]) * 1024
+        return total
 
 
 class Kafkalite(BrokerUnderTest):
-    """`kafkalite serve` with its defaults; but it looks at no records, as with profile kafka."""
+    """`kafkalite serve` with its defaults; but it looks at no records, as with profile kafka.
 
-    name = KAFKALITE
+    Args:
+        compiled: an interpreter that has the compiled build installed; else the checkout is run.
+        processes: of `--processes`.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, compiled: str | None = None, processes: int = 1) -> None:
         super().__init__()
+        self.name = KAFKALITE
+        if compiled:
+            self.name += " compiled"
+        if processes > 1:
+            self.name += f", {processes} processes"
+        self._compiled = compiled
+        self._processes = processes
+        self._bootstrap = ""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -160,21 +187,46 @@ class Kafkalite(BrokerUnderTest):
         return self._process.pid
 
     def start(self) -> Self:
-        command = [sys.executable, "-m", "kafkalite", "serve", "--listen", f"127.0.0.1:{self.port}"]
-        root = str(Path(__file__).parent.parent.parent)
+        run = [self._compiled or sys.executable, "-m", "kafkalite"]
+        command = [*run, "serve", "--listen", f"127.0.0.1:{self.port}"]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+        if self._compiled:
+            del environment["PYTHONPATH"]
+            said = [*run, "--version"]
+            version = subprocess.check_output(said, cwd=self.folder, env=environment, text=True)
+            assert "(compiled)" in version, f"{self._compiled} has no compiled kafkalite: {version}"
+        if self._processes > 1:
+            command += ["--processes", str(self._processes)]
         with open(self.folder / "broker.log", "ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--data-dir", str(self.folder / "data"), *NO_RECORDS],
                 cwd=self.folder,
-                env={**os.environ, "PYTHONPATH": root},
+                env=environment,
                 stdout=subprocess.PIPE,
                 stderr=log,
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline().decode()
         assert line.startswith("kafkalite ready: "), line
-        self.port = int(line.split("bootstrap=")[1].split()[0].rpartition(":")[2])
+        self._bootstrap = line.split("bootstrap=")[1].split()[0]
+        self.port = int(self._bootstrap.split(",")[0].rpartition(":")[2])
         return self
+
+    @property
+    def bootstrap(self) -> str:
+        return self._bootstrap
+
+    @property
+    def pids(self) -> list[int]:
+        own = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        others = own.read_text().split() if self._processes > 1 else []
+        return [self.pid, *map(int, others)]
+
+    def ports_of(self, topic: str, partitions: int) -> list[int]:
+        if self._processes == 1:
+            return super().ports_of(topic, partitions)
+        described = self.admin.describe_topics(TopicCollection([topic]))[topic].result(30)
+        return [partition.leader.port for partition in described.partitions]
 
     def stop(self, *, kill: bool = False) -> None:
         if self._process is None:

@@ -3,7 +3,8 @@
 import importlib.util
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -11,7 +12,15 @@ from tqdm import tqdm
 
 from benchmarks import machine
 from benchmarks.compare import bare_loops, startup
-from benchmarks.compare.brokers import Apache, BrokerUnderTest, Kafkalite, Kfake, MockCluster
+from benchmarks.compare.brokers import (
+    KFAKE,
+    MOCK,
+    Apache,
+    BrokerUnderTest,
+    Kafkalite,
+    Kfake,
+    MockCluster,
+)
 from benchmarks.compare.clusters import ApacheCluster, KafkaliteCluster
 from benchmarks.compare.measure import Case, Outcome, run_case, summary
 from benchmarks.compare.rows.choices import choices
@@ -44,19 +53,32 @@ CLUSTER_ROWS: dict[str, tuple[str, Callable[[float], list[Case]]]] = {
     "failover": ("11", failover),
 }
 START = "start"
+SPEED = "speed"
+SPEED_CASES: dict[str, tuple[str, ...]] = {
+    "requests": ("10 conn", "50 conn", "1,000 conn"),
+    "producers": ("8 KiB batches", "batch.size=0"),
+    "scale": ("1,000 partitions",),
+}
+"""Cases of the rows in which the builds and several processes differ most."""
 QUICK_FACTOR, QUICK_RUNS, QUICK_WARM_UP = 0.5, 3, 0.4
 FULL_FACTOR, FULL_RUNS, FULL_WARM_UP = 2.5, 5, 0.4
 LIMIT_SECONDS = 3
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice([*ROWS, START, *CLUSTER_ROWS]))
+@click.argument("names", nargs=-1, type=click.Choice([*ROWS, START, *CLUSTER_ROWS, SPEED]))
 @click.option("--quick", is_flag=True, help="Fewer and shorter runs: minutes instead of an hour.")
 @click.option("--factor", type=float, help="Length of a run instead of the profile's.")
 @click.option("--runs", type=int, help="Runs instead of the profile's.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Where results go.")
 @click.option("--keep", is_flag=True, help="Keep the other cases that the file has.")
 @click.option("--case", "part", default="", help="Only cases with this text in their name.")
+@click.option(
+    "--compiled",
+    metavar="PYTHON",
+    help="Measure the compiled build beside, which this interpreter has installed.",
+)
+@click.option("--processes", type=int, help="Measure --processes N beside, of the fastest build.")
 @click.option("--deadline", type=float, help="Begin no case after so many seconds.")
 def main(
     names: tuple[str, ...],
@@ -66,9 +88,14 @@ def main(
     json_path: Path | None,
     keep: bool,
     part: str,
+    compiled: str | None,
+    processes: int | None,
     deadline: float | None,
 ) -> None:
-    """Measure kafkalite and Apache Kafka side by side, and write docs/performance.md."""
+    """Measure kafkalite and Apache Kafka side by side, and write docs/performance.md.
+
+    The rows are all of them unless some are named; "speed" is a few cases of several rows.
+    """
     from benchmarks.compare import report
 
     if importlib.util.find_spec("matplotlib") is None:  # found missing after an hour otherwise
@@ -78,7 +105,7 @@ def main(
     warm_up = QUICK_WARM_UP if quick else FULL_WARM_UP
     json_path = json_path or DOCS / "performance.json"
     results = {
-        "machine": machine.describe(),
+        "machine": machine.describe(compiled),
         "peer": f"Apache Kafka {Apache.version}",
         "when": time.strftime("%Y-%m-%d"),
         "profile": "quick" if quick else "full",
@@ -87,9 +114,15 @@ def main(
         "failures": [],
     }
     ends = time.monotonic() + deadline if deadline else None
-    outcomes = list(
-        _outcomes(names or (*ROWS, START, *CLUSTER_ROWS), part, factor, runs, warm_up, ends)
-    )
+    parts = {name: (part,) for name in names or (*ROWS, START, *CLUSTER_ROWS) if name != SPEED}
+    if SPEED in names:
+        parts = {**SPEED_CASES, **parts}
+    builds = [Kafkalite()]
+    if compiled:
+        builds.append(Kafkalite(compiled=compiled))
+    if processes:
+        builds.append(Kafkalite(compiled=compiled, processes=processes))
+    outcomes = list(_outcomes(parts, builds, factor, runs, warm_up, ends))
     for outcome in outcomes:
         if outcome.failure:
             results["failures"].append([outcome.row, outcome.case.name, outcome.failure])
@@ -114,42 +147,52 @@ def main(
 
 
 def _outcomes(
-    names: tuple[str, ...], part: str, factor: float, runs: int, warm_up: float, ends: float | None
+    names: Mapping[str, tuple[str, ...]],
+    builds: list[Kafkalite],
+    factor: float,
+    runs: int,
+    warm_up: float,
+    ends: float | None,
 ) -> list[Outcome]:
     found: list[Outcome] = []
     wanted = [name for name in names if name in ROWS]
     if wanted:
-        with Kafkalite() as ours, Apache() as theirs, Kfake() as kfake, MockCluster() as mock:
-            brokers = (ours, theirs, kfake, mock)
+        with ExitStack() as running:
+            brokers = [
+                running.enter_context(broker)
+                for broker in (*builds, Apache(), Kfake(), MockCluster())
+            ]
             for name in wanted:
-                found += _row(name, part, brokers, factor, runs, warm_up, ends)
+                found += _row(name, names[name], brokers, factor, runs, warm_up, ends)
     if START in names and (ends is None or time.monotonic() < ends):
         found += startup.measure(factor, runs)
     wanted = [name for name in names if name in CLUSTER_ROWS]
     if wanted and (ends is None or time.monotonic() < ends):
         with KafkaliteCluster() as ours, ApacheCluster() as theirs:
             for name in wanted:
-                found += _row(name, part, (ours, theirs), factor, runs, warm_up, ends)
+                found += _row(name, names[name], [ours, theirs], factor, runs, warm_up, ends)
     return found
 
 
 def _row(
     name: str,
-    part: str,
-    brokers: tuple[BrokerUnderTest, ...],
+    parts: tuple[str, ...],
+    brokers: list[BrokerUnderTest],
     factor: float,
     runs: int,
     warm_up: float,
     ends: float | None,
 ) -> list[Outcome]:
     number, make = {**ROWS, **CLUSTER_ROWS}[name]
-    cases, found = [case for case in make(factor) if part in case.name], []
+    cases = [case for case in make(factor) if any(part in case.name for part in parts)]
+    found: list[Outcome] = []
+    on_demand = (KFAKE, MOCK)
     for case in tqdm(cases, desc=name, leave=False, disable=None):
         if ends is not None and time.monotonic() > ends:
             outcome = Outcome(number, case, failure="no time left")
         else:
             try:
-                present = [*brokers[:2], *(peer for peer in brokers[2:] if peer.name in case.peers)]
+                present = [b for b in brokers if b.name not in on_demand or b.name in case.peers]
                 outcome = run_case(number, case, present, runs=runs, warm_up_scale=warm_up)
             except Exception as error:  # one case must not cost the rest of a long run
                 outcome = Outcome(number, case, failure=f"{type(error).__name__}: {error}")
@@ -163,7 +206,7 @@ def _row(
     if name == "limits":
         with bare_loops.scratch() as folder:
             bare_loops.measure(folder, cases, found, LIMIT_SECONDS * factor)
-    if name == "choices" and not part:
+    if name == "choices" and parts == ("",):
         with bare_loops.scratch() as folder:
             found += bare_loops.ways_to_send(folder, number, LIMIT_SECONDS * factor, runs)
     return found

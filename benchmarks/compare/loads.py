@@ -62,12 +62,15 @@ def java_tool(tool: str, *arguments: str) -> tuple[str, float]:
     return text, used.ru_utime + used.ru_stime
 
 
-def java_producer(broker: BrokerUnderTest, topic: str, count: int, size: int) -> dict[str, float]:
-    """`ProducerPerformance` with the Java client's defaults: idempotent, acks=all, 16 KiB."""
+def java_producer(
+    broker: BrokerUnderTest, topic: str, count: int, size: int, *, settings: tuple[str, ...] = ()
+) -> dict[str, float]:
+    """`ProducerPerformance`; the Java client's defaults are idempotent, acks=all, 16 KiB."""
     text, cpu = java_tool(
         "kafka-producer-perf-test",
         *("--topic", topic, "--num-records", str(count), "--record-size", str(size)),
         *("--throughput", "-1", "--bootstrap-server", broker.bootstrap),
+        *(("--producer-props", *settings) if settings else ()),
     )
     found = re.findall(r"([\d.]+) records/sec.*?([\d.]+) ms avg latency", text)
     rate = float(found[-1][0])

@@ -19,7 +19,9 @@ class Sample:
         client_cpu: processor seconds of the load generator.
         seconds: that the load lasted.
         byte_count: of records that went through, for processor seconds per GB.
-        broker_cpu, peak_bytes: filled in by `run_case`.
+        broker_cpu: processor seconds of the broker, over the load alone; by `run_case` over the
+            whole run where the load does not tell.
+        peak_bytes: filled in by `run_case`.
     """
 
     values: dict[str, float]
@@ -86,7 +88,9 @@ def run_case(
             case.run(broker, warm_up_scale)
     for number in range(case.runs or runs):
         for broker in order:
-            if broker.name != KAFKALITE and number >= (case.runs_of_peers or number + 1):
+            if not broker.name.startswith(KAFKALITE) and number >= (
+                case.runs_of_peers or number + 1
+            ):
                 continue
             broker.forget_peak()
             cpu, busy, began = broker.cpu_seconds(), _busy_seconds(), time.perf_counter()
@@ -134,7 +138,7 @@ def summary(outcome: Outcome) -> list[dict[str, object]]:
                     "median": median,
                     "minimum": min(values),
                     "maximum": max(values),
-                    "ratio": median / peer if name == KAFKALITE and peer else None,
+                    "ratio": median / peer if name.startswith(KAFKALITE) and peer else None,
                     "of_bare": median / bare if name != BARE and bare else None,
                     "seconds": statistics.median(s.seconds for s in samples),
                     "broker_cpu": statistics.median(s.broker_cpu for s in samples),

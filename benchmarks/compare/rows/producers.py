@@ -7,7 +7,13 @@ from benchmarks.compare import loads
 from benchmarks.compare.brokers import KFAKE, MOCK, BrokerUnderTest
 from benchmarks.compare.loads import RECORD_BYTES
 from benchmarks.compare.measure import Case, Sample
-from benchmarks.compare.rows.common import PARTITIONS, fresh_topic, rate_wanted, throughput
+from benchmarks.compare.rows.common import (
+    PARTITIONS,
+    fresh_topic,
+    measured,
+    rate_wanted,
+    throughput,
+)
 
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 
@@ -23,7 +29,8 @@ def _produce(
 ) -> Sample:
     count = int(count * scale)
     with fresh_topic(broker, partitions, expected=count) as topic:
-        done = loads.librdkafka(
+        load = partial(
+            loads.librdkafka,
             "produce",
             bootstrap=broker.bootstrap,
             topic=topic,
@@ -31,13 +38,22 @@ def _produce(
             size=size,
             settings=settings,
         )
+        done = measured(broker, load)
     return throughput(count / done["seconds"], count, size, done)
 
 
-def _java_produce(broker: BrokerUnderTest, scale: float, *, count: int, size: int) -> Sample:
+def _java_produce(
+    broker: BrokerUnderTest,
+    scale: float,
+    *,
+    count: int,
+    size: int,
+    settings: tuple[str, ...] = (),
+) -> Sample:
     count = int(count * scale)
     with fresh_topic(broker, expected=count) as topic:
-        done = loads.java_producer(broker, topic, count, size)
+        load = partial(loads.java_producer, broker, topic, count, size, settings=settings)
+        done = measured(broker, load)
     return throughput(done["rate"], count, size, done)
 
 
@@ -66,6 +82,12 @@ def producers(factor: float) -> list[Case]:
 
     java = partial(_java_produce, count=2 * million, size=RECORD_BYTES)
     java_large = partial(_java_produce, count=million, size=1024)
+    one_by_one = partial(
+        _java_produce,
+        count=million // 5,
+        size=RECORD_BYTES,
+        settings=("batch.size=0", "linger.ms=0", "acks=1", "enable.idempotence=false"),
+    )
     return [
         case("acks=1, 64 KiB batches", peers=(KFAKE, MOCK)),
         case("acks=1, 64 KiB batches, 1 partition", partitions=1),
@@ -75,4 +97,5 @@ def producers(factor: float) -> list[Case]:
         case("acks=1, 64 KiB batches, 1 KiB records", size=1024),
         Case("Java client, its defaults (idempotent, acks=all)", rate_wanted(1.2), java),
         Case("Java client, its defaults, 1 KiB records", rate_wanted(1.2), java_large),
+        Case("Java client, batch.size=0, linger.ms=0", rate_wanted(1.1), one_by_one),
     ]

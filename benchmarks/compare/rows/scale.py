@@ -12,6 +12,7 @@ from benchmarks.compare.rows.common import (
     of_requests,
     produce_prepared,
     rate_wanted,
+    send_once,
 )
 from benchmarks.process import frame_of
 from kafkalite.wire.messages.offset_commit import (
@@ -45,14 +46,7 @@ def scale(factor: float) -> list[Case]:
         )
         for count in (1, 10, 100, 1000)
     ]
-    many = [
-        Case(
-            f"{count:,} connection{'s' if count > 1 else ''}, one record a request",
-            _REQUESTS,
-            partial(produce_prepared, connections=count, depth=1, seconds=seconds),
-        )
-        for count in (1, 10, 100, 1000)
-    ]
+    first = Case("1,000 partitions, the first batch of each", _REQUESTS, _first_appends)
     groups = [
         Case(
             f"{count:,} group{'s' if count > 1 else ''}, commits of one offset in turn",
@@ -61,7 +55,7 @@ def scale(factor: float) -> list[Case]:
         )
         for count in (1, 1000)
     ]
-    return spread + many + groups
+    return [*spread, first, *groups]
 
 
 def stored_sizes(factor: float) -> list[Case]:
@@ -94,6 +88,20 @@ def stored_sizes(factor: float) -> list[Case]:
         )
         for gigabytes in (0.01, 1, 10)
     ]
+
+
+def _first_appends(broker: BrokerUnderTest, scale: float) -> Sample:
+    """Send each partition of a fresh topic one record."""
+    partitions = max(1, int(1000 * scale))
+    batch = loads.prepared_batch(1)
+    with fresh_topic(broker, partitions, expected=partitions) as topic:
+        ports = broker.ports_of(topic, partitions)
+        before, seconds = broker.cpu_seconds(), 0.0
+        for port in set(ports):
+            led = [p for p in range(partitions) if ports[p] == port]
+            seconds += send_once(port, [loads.produce_frame(topic, p, batch) for p in led])
+        used = broker.cpu_seconds() - before
+    return Sample({"requests": partitions / seconds}, seconds=seconds, broker_cpu=used)
 
 
 def _commit(broker: BrokerUnderTest, scale: float, *, groups: int, seconds: float) -> Sample:
