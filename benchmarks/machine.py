@@ -33,7 +33,7 @@ def describe(compiled: str | None = None) -> str:
 
 
 DEBIAN = "/usr/share/python-wheels"
-"""Option of the Pythons that Debian and Ubuntu build: by a profile, but by rules of their own, which
+"""Option of the Pythons that Debian and Ubuntu build: by a profile, but by rules of theirs, that
 leave no `--enable-optimizations` and take the flags away again."""
 
 

@@ -88,9 +88,8 @@ def run_case(
             case.run(broker, warm_up_scale)
     for number in range(case.runs or runs):
         for broker in order:
-            if not broker.name.startswith(KAFKALITE) and number >= (
-                case.runs_of_peers or number + 1
-            ):
+            is_peer = not broker.name.startswith(KAFKALITE)
+            if is_peer and number >= (case.runs_of_peers or number + 1):
                 continue
             broker.forget_peak()
             cpu, busy, began = broker.cpu_seconds(), _busy_seconds(), time.perf_counter()
