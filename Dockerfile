@@ -22,11 +22,19 @@ WORKDIR /data
 ENTRYPOINT ["kafkalite", "pipeline"]
 CMD ["--help"]
 
+# The compiled build, where the base image has no compiler: a stage that has one makes the wheel.
+FROM package AS wheel
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
+COPY hatch_build.py ./
+RUN HATCH_BUILD_HOOKS_ENABLE=1 pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
 FROM package AS broker
 # Scripts where Apache's and Confluent's images have theirs: Testcontainers and compose files made
 # for these start this image as well.
 COPY integrations/image/ /
-RUN pip install --no-cache-dir . \
+RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
+    pip install --no-cache-dir /wheels/*.whl \
     && useradd --create-home --uid 1000 kafkalite \
     && install -d -o kafkalite /var/lib/kafkalite /var/lib/kafka/data \
     && chown -R kafkalite /etc/confluent/docker /etc/kafka/docker /opt/kafka

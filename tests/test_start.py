@@ -47,6 +47,21 @@ def test_first_command_installs_and_the_next_does_not(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"kafkalite {__version__}\n", "")
 
 
+def test_what_was_compiled_of_these_sources_is_used(tmp_path, monkeypatch):
+    sys.path.insert(0, str(ROOT))
+    import start as starter
+
+    folder = prepared(tmp_path, 'test "$2" = pip && exit 0\necho "$PYTHONPATH"')
+    (folder / "installed-for").write_text(str(ROOT))
+    monkeypatch.setattr(starter, "CACHE", tmp_path / "kafkalite")
+    (tmp_path / "kafkalite" / "compiled-of-other-sources" / "kafkalite").mkdir(parents=True)
+    assert start(tmp_path, "--version").stdout == f"{ROOT}\n"
+    compiled = starter.compiled_folder()
+    (compiled / "kafkalite").mkdir(parents=True)
+    done = start(tmp_path, "--version")
+    assert (done.stdout, done.stderr) == (f"{compiled}\n", "kafkalite runs compiled\n")
+
+
 def test_what_pip_could_not_do_is_told_without_a_traceback(tmp_path):
     folder = prepared(tmp_path, "echo no network >&2; exit 3")
     done = start(tmp_path, "--version")
