@@ -55,7 +55,7 @@ CORES = {
     "isr/partition_read", "isr/pending_acks",
     "isr/state", "isr/throttle", "log/compaction", "log/leader_epochs", "log/producer_state",
     "log/retention", "log/sequence_hold", "log/transaction_index", "log/validate", "meta/acls",
-    "meta/adoption", "meta/alter_configs", "meta/brokers", "meta/changes", "meta/client_quotas",
+    "meta/alter_configs", "meta/brokers", "meta/changes", "meta/client_quotas",
     "meta/controller", "meta/delegation_tokens",
     "meta/election", "meta/entities", "meta/events", "meta/features", "meta/group_configs",
     "meta/image", "meta/names", "meta/partition_changes", "meta/placement", "meta/reassign",

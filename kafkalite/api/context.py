@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from kafkalite.isr.replicas import ReplicaManager
     from kafkalite.log.manager import LogManager
     from kafkalite.log.sequence_hold import SequenceHold
+    from kafkalite.meta.auto_topic_creation import AutoTopicCreationManager
     from kafkalite.meta.background_topics import BackgroundTopics
     from kafkalite.meta.deleted_topics import DeletedTopics
     from kafkalite.meta.group_configs import GroupConfigs
     from kafkalite.meta.image import BrokerImage
+    from kafkalite.meta.producer_ids import ProducerIdManager
     from kafkalite.meta.runner import MetadataRunner
     from kafkalite.quota.clients import ClientQuotas
     from kafkalite.registry.rest import RegistryApi
@@ -39,6 +41,8 @@ class Services:
     clock: "Clock"
     logs: "LogManager"
     metadata: "MetadataRunner"
+    topic_creation: "AutoTopicCreationManager"
+    producer_ids: "ProducerIdManager"
     replicas: "ReplicaManager"
     coordinators: "CoordinatorRuntime"
     group_metadata: "GroupMetadata"

@@ -89,7 +89,7 @@ async def _create_and_answer(
     request: FindCoordinatorRequest, topic: str, context: RequestContext
 ) -> FindCoordinatorResponse:
     try:
-        await context.services.metadata.ensure_topic(topic)
+        await context.services.topic_creation.ensure_topic(topic)
     except KafkaError as error:
         raise KafkaError(
             ErrorCode.COORDINATOR_NOT_AVAILABLE, f"could not create {topic}: {error}"

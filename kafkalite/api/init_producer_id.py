@@ -36,8 +36,7 @@ def handle(request: InitProducerIdRequest, context: RequestContext) -> Any:
         )
     if request.transactional_id is not None:
         return init_producer(request, context)
-    metadata = context.services.metadata
-    producer_id = metadata.producer_id_nowait()
+    producer_id = context.services.producer_ids.next_nowait()
     if producer_id is None:
         return Deferred(partial(_allocate, context))
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -122,7 +122,7 @@ async def _create_missing(
     """
     metadata = context.services.metadata
     before = metadata.image
-    refused = await metadata.ensure_topics(missing)
+    refused = await context.services.topic_creation.ensure_topics(missing)
     image = metadata.image
     if not context.services.config.bool("kafkalite.auto.create.topics.wait"):
         image = before

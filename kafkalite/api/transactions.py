@@ -94,7 +94,7 @@ def _ask_with_producer_id(
     ask = context.services.transactions.ask
     answer = ask(event.transactional_id, event)
     if answer is PRODUCER_ID_NEEDED:
-        event.new_producer_id = context.services.metadata.producer_id_nowait()
+        event.new_producer_id = context.services.producer_ids.next_nowait()
         if event.new_producer_id is not None:
             answer = ask(event.transactional_id, event)
     if answer is PRODUCER_ID_NEEDED or isinstance(answer, Promise):
@@ -125,7 +125,7 @@ async def new_producer_id(context: RequestContext) -> int:
             asks again then. KAFKA_STORAGE_ERROR, this broker cannot store that it gave one.
     """
     try:
-        return await context.services.metadata.allocate_producer_id()
+        return await context.services.producer_ids.next()
     except KafkaError as error:
         if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
             raise
@@ -317,7 +317,7 @@ def refuse_add_offsets(
 
 async def _add_offsets_later(request: AddOffsetsToTxnRequest, context: RequestContext) -> Any:
     try:
-        await context.services.metadata.ensure_topic(CONSUMER_OFFSETS_TOPIC)
+        await context.services.topic_creation.ensure_topic(CONSUMER_OFFSETS_TOPIC)
     except KafkaError as error:  # why is fatal to producers, and none of their making
         raise KafkaError(
             ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -26,7 +26,7 @@ from kafkalite.meta.changes import (
     TopicCreated,
     TopicDeleted,
 )
-from kafkalite.meta.found_logs import is_stray
+from kafkalite.meta.log_import import is_stray
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 

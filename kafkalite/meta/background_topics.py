@@ -14,8 +14,8 @@ from kafkalite.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.clock import Clock
+    from kafkalite.meta.auto_topic_creation import AutoTopicCreationManager
     from kafkalite.meta.events import CreateTopic
-    from kafkalite.meta.runner import MetadataRunner
 
 logger = logging.getLogger("kafkalite.meta")
 
@@ -26,8 +26,8 @@ REMEMBERED_MAX = 1_000
 class BackgroundTopics:
     """Creates topics one request after another, each once at a time, and remembers what failed."""
 
-    def __init__(self, metadata: "MetadataRunner", clock: "Clock") -> None:
-        self._metadata = metadata
+    def __init__(self, creation: "AutoTopicCreationManager", clock: "Clock") -> None:
+        self._creation = creation
         self._clock = clock
         self._wanted: dict[str, tuple[CreateTopic, int]] = {}
         self._under_way: frozenset[str] = frozenset()
@@ -71,7 +71,7 @@ class BackgroundTopics:
 
     async def _create(self, wanted: "dict[str, tuple[CreateTopic, int]]") -> None:
         try:
-            refused = await self._metadata.create_missing([event for event, _ in wanted.values()])
+            refused = await self._creation.create_missing([event for event, _ in wanted.values()])
         except KafkaError as refusal:
             refused = dict.fromkeys(wanted, refusal)
         now_ms = self._clock.monotonic_ms()

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from typing import assert_never
 
 from kafkalite.meta.acls import create_acl, delete_acl
-from kafkalite.meta.adoption import adopt_topic
 from kafkalite.meta.alter_configs import alter_configs, check_topic_configs, replace_configs
 from kafkalite.meta.brokers import check_epoch, register_broker, shut_down, unregister_broker
 from kafkalite.meta.changes import (
@@ -27,7 +26,6 @@ from kafkalite.meta.delegation_tokens import (
 )
 from kafkalite.meta.entities import alter_scram_credential
 from kafkalite.meta.events import (
-    AdoptTopic,
     AllocateProducerIds,
     AlterClientQuota,
     AlterConfigs,
@@ -45,6 +43,7 @@ from kafkalite.meta.events import (
     ElectLeader,
     Event,
     FinishReassignments,
+    ImportTopic,
     IncrementalAlterConfigs,
     Reassign,
     RebalanceLeaders,
@@ -55,6 +54,7 @@ from kafkalite.meta.events import (
 )
 from kafkalite.meta.features import check_updates
 from kafkalite.meta.image import Image, PartitionImage, TopicImage
+from kafkalite.meta.log_import import import_topic
 from kafkalite.meta.names import (
     CLUSTER_METADATA_TOPIC,
     can_collide,
@@ -110,8 +110,8 @@ def decide(event: Event, image: Image, rules: ControllerConfig) -> list[Change]:
             return delete_acl(event, image)
         case AllocateProducerIds():
             return _allocate_producer_ids(event, image)
-        case AdoptTopic():
-            return adopt_topic(event, image)
+        case ImportTopic():
+            return import_topic(event, image)
         case RegisterBroker():
             return register_broker(event, image, rules)
         case UnregisterBroker():

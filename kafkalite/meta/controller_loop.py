@@ -2,18 +2,24 @@
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import trio
 
 from kafkalite.config import BrokerConfig
-from kafkalite.meta.events import Event, RebalanceLeaders, RegisterBroker, UnregisterBroker
+from kafkalite.meta.cache import MetadataCache
+from kafkalite.meta.committer import MetadataCommitter
+from kafkalite.meta.controller_inbox import ControllerInbox
+from kafkalite.meta.events import (
+    Event,
+    FinishReassignments,
+    RebalanceLeaders,
+    RegisterBroker,
+    UnregisterBroker,
+)
 from kafkalite.meta.image import BrokerImage, Image
+from kafkalite.meta.lifecycle import BrokerLifecycle
 from kafkalite.meta.store import ReadOthers
 from kafkalite.wire.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from kafkalite.meta.runner import MetadataRunner
 
 logger = logging.getLogger("kafkalite.meta")
 
@@ -27,21 +33,28 @@ IMBALANCE_PERCENTAGE = 10
 class ControllerLoop:
     """Compares what is with what should be each time that it is woken, and makes it so.
 
-    Attributes:
-        live: the brokers that have a session, None while this broker is not told.
-        read_others: returns what others wrote, None while there is nothing.
+    Args:
+        config: the broker's settings.
+        cache: what is known.
+        lifecycle: of this broker, which is registered when that is due.
+        committer: by which this broker becomes controller, and decides then.
+        inbox: what there is to look at.
     """
 
-    def __init__(self, runner: "MetadataRunner", config: BrokerConfig) -> None:
-        self._runner = runner
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        cache: MetadataCache,
+        lifecycle: BrokerLifecycle,
+        committer: MetadataCommitter,
+        inbox: ControllerInbox,
+    ) -> None:
         self._config = config
-        self._woken = trio.Event()
-        self.live: Mapping[int, BrokerImage] | None = None
-        self.read_others: ReadOthers | None = None
-
-    def wake(self) -> None:
-        """Compare again."""
-        self._woken.set()
+        self._cache = cache
+        self._lifecycle = lifecycle
+        self._committer = committer
+        self._inbox = inbox
 
     async def run(self) -> None:
         """Work until cancelled.
@@ -50,54 +63,53 @@ class ControllerLoop:
             MetadataStoreError: another broker has this one's id.
         """
         while True:
-            await self._woken.wait()
-            self._woken = trio.Event()
+            await self._inbox.wait()
             try:
                 await self._turn()
             except KafkaError as error:
                 logger.info("metadata: will try again: %s", error)
                 await trio.sleep(RETRY_S)
-                self.wake()
+                self._inbox.wake()
 
     async def _turn(self) -> None:
-        runner = self._runner
-        await runner.catch_up_if_behind()
-        if runner.is_registration_due:
-            await runner.renew_registration()
-        if runner.should_campaign:
-            await runner.campaign()
-        if not runner.is_controller or self.live is None:
+        committer, inbox = self._committer, self._inbox
+        await committer.catch_up_if_behind()
+        if self._lifecycle.is_registration_due(self._cache.image):
+            await self._lifecycle.renew_registration()
+        if committer.should_campaign and await committer.campaign():
+            await committer.submit(FinishReassignments())
+        if not committer.is_controller or inbox.live is None:
             return
-        events = registrations(runner.image, self.live)
-        for result in await runner.submit_all(events) if events else ():
+        events = registrations(self._cache.image, inbox.live)
+        for result in await committer.submit_all(events) if events else ():
             if isinstance(result, KafkaError):
                 raise result
-        if self.read_others is not None:
-            await self._take_up_others(self.read_others)
+        if inbox.read_others is not None:
+            await self._take_up_others(inbox.read_others)
 
     async def _take_up_others(self, read: ReadOthers) -> None:
         try:
-            is_left = await self._runner.take_up(read)
+            is_left = await self._committer.take_up(read)
         except KafkaError as error:
             if error.code is ErrorCode.NOT_CONTROLLER:
                 raise
             logger.warning("what others wrote into the store is not taken up: %s", error.message)
             is_left = False
         if is_left:
-            self.wake()
-        elif self.read_others is read:
-            self.read_others = None
+            self._inbox.wake()
+        elif self._inbox.read_others is read:
+            self._inbox.read_others = None
 
     async def rebalance(self) -> None:
         """Lead partitions back to their preferred replicas from time to time (rule 181)."""
         while True:
             await trio.sleep(self._config.int("leader.imbalance.check.interval.seconds"))
-            if not self._runner.is_controller:
+            if not self._committer.is_controller:
                 continue
             if not self._config.bool("auto.leader.rebalance.enable"):
                 continue
             try:
-                await self._runner.submit(
+                await self._committer.submit(
                     RebalanceLeaders(imbalance_percentage=IMBALANCE_PERCENTAGE)
                 )
             except KafkaError as error:

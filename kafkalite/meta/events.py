@@ -301,7 +301,7 @@ class FinishReassignments:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class AdoptTopic:
+class ImportTopic:
     """Directories of a topic were found on a broker's disk.
 
     They are those of a known topic, or of one that Apache Kafka or a lost metadata file knew.
@@ -341,7 +341,7 @@ Event = (
     | CreateAcl
     | DeleteAcl
     | AllocateProducerIds
-    | AdoptTopic
+    | ImportTopic
     | AlterPartition
     | ControlledShutdown
     | ElectLeader

@@ -248,7 +248,7 @@ class Registry:
             configs={"cleanup.policy": "compact"},
         )
         try:
-            refused = await metadata.create_missing([event])
+            refused = await self._services.topic_creation.create_missing([event])
         except KafkaError as error:
             raise self._failure(error) from error
         if SCHEMAS_TOPIC in refused:

@@ -9,9 +9,10 @@ import logging
 import os
 import random
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import trio
 
@@ -42,10 +43,10 @@ from kafkalite.meta.changes import (
     TopicDeleted,
 )
 from kafkalite.meta.events import SweepDelegationTokens
-from kafkalite.meta.found_logs import FoundLog
 from kafkalite.meta.image import Image
 from kafkalite.meta.kraft import KraftMetadata, merge, read_kraft_metadata
 from kafkalite.meta.local import METADATA_FILE
+from kafkalite.meta.log_import import FoundLog, import_logs, stale_logs, stray_logs
 from kafkalite.meta.runner import MetadataRunner
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.network.dispatch import Dispatcher
@@ -225,7 +226,7 @@ class Broker:
         try:
             cluster_id = await self._claim(logs, store, format_uuid(new_uuid()))
             metadata = MetadataRunner(config, store, cluster_id=cluster_id, new_uuid=new_uuid)
-            await self._load(metadata, logs, store)
+            await self._load(metadata, logs, store, new_uuid)
             is_loaded = True
             replicas = ReplicaManager(config.node_id, logs, config)
             if store.shared:
@@ -237,7 +238,6 @@ class Broker:
                     replicas=replicas,
                     session=getattr(store, "session", None),
                 )
-                metadata.use_channel(self._cluster.controller)
             self.services = composition.services(
                 config,
                 clock,
@@ -291,7 +291,11 @@ class Broker:
         return logs.claim(node_id=self.config.node_id, cluster_id=wanted)
 
     async def _load(
-        self, metadata: MetadataRunner, logs: LogManager, store: "MetadataStore"
+        self,
+        metadata: MetadataRunner,
+        logs: LogManager,
+        store: "MetadataStore",
+        new_uuid: Callable[[], UUID],
     ) -> None:
         """Take up metadata and logs, and make them agree.
 
@@ -309,9 +313,20 @@ class Broker:
                 "meta.properties: topics are then found by their directories, and their settings "
                 "are lost"
             )
-        for stale in await metadata.adopt(found, partial(_kraft, self._disk, self.data_dirs)):
-            logs.delete(stale)
-        for stray in metadata.strays(found):
+        if store.shared:
+            stale = stale_logs(found, metadata.image, broker_id=self.config.node_id)
+        else:
+            stale = await import_logs(
+                found,
+                metadata.image,
+                self.config,
+                partial(_kraft, self._disk, self.data_dirs),
+                new_uuid=new_uuid,
+                submit=metadata.submit_all,
+            )
+        for topic_partition in stale:
+            logs.delete(topic_partition)
+        for stray in stray_logs(found, metadata.image):
             logs.rename_as_stray(stray)
 
     async def _serve(self, task_status: "trio.TaskStatus[Broker]") -> None:

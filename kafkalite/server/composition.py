@@ -21,10 +21,12 @@ from kafkalite.isr.replicas import ReplicaManager
 from kafkalite.log.cleaner import CleanerSettings
 from kafkalite.log.housekeeping import HousekeepingSettings
 from kafkalite.log.sequence_hold import SequenceHold
+from kafkalite.meta.auto_topic_creation import AutoTopicCreationManager
 from kafkalite.meta.background_topics import BackgroundTopics
 from kafkalite.meta.deleted_topics import DeletedTopics
 from kafkalite.meta.group_configs import GroupConfigs
 from kafkalite.meta.local import METADATA_FILE, LocalStore
+from kafkalite.meta.producer_ids import ProducerIdManager
 from kafkalite.server.pattern_resolver import PatternResolver
 from kafkalite.share.effects import PruneLog
 from kafkalite.share.on_demand import ShareOnDemand
@@ -195,21 +197,15 @@ def services(
         on_disconnect=lambda connection_id: _end_sessions(connection_id, share_sessions, share),
     )
     peers = None if cluster is None else cluster.peers
+    controller = None if cluster is None else cluster.controller
+    topic_creation = AutoTopicCreationManager(config, metadata, controller)
     sequence_hold = SequenceHold()
-    transactions = TransactionCoordinator(
-        groups,
-        clock,
-        sequence_hold=sequence_hold,
-        find_partition=replicas.find,
-        exists=lambda tp: metadata.image.partition(*tp) is not None,
-        broker_id=config.node_id,
-        leader_of=partial(_leader_of, metadata),
-        peers=peers,
-        request_timeout_ms=config.int("request.timeout.ms"),
-    )
+    transactions = _transactions(config, clock, groups, sequence_hold, metadata, replicas, peers)
     group_configs = GroupConfigs(config, lambda: metadata.image)
     share = ShareOnDemand(
-        lambda: _share_service(config, clock, groups, group_configs, metadata, replicas, peers)
+        lambda: _share_service(
+            config, clock, groups, group_configs, metadata, topic_creation, replicas, peers
+        )
     )
     patterns.attach(groups, group_metadata)
     performers = _performers(share, patterns)
@@ -218,6 +214,8 @@ def services(
         clock=clock,
         logs=logs,
         metadata=metadata,
+        topic_creation=topic_creation,
+        producer_ids=ProducerIdManager(config, metadata, controller),
         replicas=replicas,
         coordinators=groups,
         group_metadata=group_metadata,
@@ -230,7 +228,7 @@ def services(
         deleted_topics=DeletedTopics.following(metadata.subscribe),
         tokens=_delegation_tokens(config, metadata),
         client_metrics=ClientMetrics(telemetry_max_bytes=config.int("telemetry.max.bytes")),
-        background_topics=BackgroundTopics(metadata, clock),
+        background_topics=BackgroundTopics(topic_creation, clock),
         group_configs=group_configs,
         share_on_demand=share,
         share_sessions=share_sessions,
@@ -238,6 +236,28 @@ def services(
     )
     _add_registry(made, peers)
     return made
+
+
+def _transactions(
+    config: "BrokerConfig",
+    clock: "Clock",
+    groups: CoordinatorRuntime,
+    sequence_hold: SequenceHold,
+    metadata: "MetadataRunner",
+    replicas: ReplicaManager,
+    peers: "PeerClients | None",
+) -> TransactionCoordinator:
+    return TransactionCoordinator(
+        groups,
+        clock,
+        sequence_hold=sequence_hold,
+        find_partition=replicas.find,
+        exists=lambda tp: metadata.image.partition(*tp) is not None,
+        broker_id=config.node_id,
+        leader_of=partial(_leader_of, metadata),
+        peers=peers,
+        request_timeout_ms=config.int("request.timeout.ms"),
+    )
 
 
 def _add_registry(made: Services, peers: "PeerClients | None") -> None:
@@ -285,6 +305,7 @@ def _share_service(
     groups: CoordinatorRuntime,
     group_configs: GroupConfigs,
     metadata: "MetadataRunner",
+    topic_creation: AutoTopicCreationManager,
     replicas: ReplicaManager,
     peers: "PeerClients | None",
 ) -> "ShareService":
@@ -295,7 +316,7 @@ def _share_service(
         clock,
         group_configs,
         find_partition=replicas.find,
-        ensure_topic=metadata.ensure_topic,
+        ensure_topic=topic_creation.ensure_topic,
         broker_id=config.node_id,
         leader_of=partial(_leader_of, metadata),
         peers=peers,

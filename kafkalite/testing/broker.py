@@ -272,7 +272,7 @@ class Broker(SecuredBroker, ObservedBroker, SnapshotBroker, FollowedBroker):
         batch = build_batch([Record(0, timestamp, key, value, list(headers))])
 
         async def write() -> int:
-            image = await self._services.metadata.ensure_topic(topic)
+            image = await self._services.topic_creation.ensure_topic(topic)
             index = partition
             if index is None:
                 index = (murmur2(key or b"") & 0x7FFFFFFF) % len(image.partitions) if key else 0

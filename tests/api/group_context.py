@@ -78,6 +78,7 @@ class GroupBroker:
                 quotas=None,
                 coordinators=self.runtime,
                 metadata=self.metadata,
+                topic_creation=self.metadata,
                 clock=clock,
                 config=SimpleNamespace(node_id=1),
             ),

@@ -8,8 +8,10 @@ import trio
 from kafkalite.api.context import RequestContext
 from kafkalite.config import load_config
 from kafkalite.deferred import Deferred
+from kafkalite.meta.auto_topic_creation import AutoTopicCreationManager
 from kafkalite.meta.deleted_topics import DeletedTopics
 from kafkalite.meta.local import LocalStore
+from kafkalite.meta.producer_ids import ProducerIdManager
 from kafkalite.meta.runner import MetadataRunner
 from kafkalite.wire.errors import KafkaError
 from tests.log.sim_disk import SimDisk
@@ -36,6 +38,8 @@ class MetadataKit:
             quotas=None,
             config=self.config,
             metadata=self.metadata,
+            topic_creation=AutoTopicCreationManager(self.config, self.metadata, None),
+            producer_ids=ProducerIdManager(self.config, self.metadata, None),
             deleted_topics=DeletedTopics.following(self.metadata.subscribe),
             logs=None,
             replicas=None,

@@ -121,7 +121,7 @@ def test_without_time_the_topic_is_created_and_answered_as_timed_out(kit, timeou
 
 def test_who_waits_too_long_for_others_is_answered_and_nothing_is_created(kit):
     async def hold(task_status):
-        async with kit.metadata._changing:
+        async with kit.metadata._committer._changing:
             task_status.started()
             await trio.sleep_forever()
 

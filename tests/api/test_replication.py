@@ -62,7 +62,7 @@ class ReplicatedKit(DataKit):
         return self
 
     def tell(self, *changes):
-        self.metadata._image = self.metadata.image.apply(changes)
+        self.metadata._cache.image = self.metadata.image.apply(changes)
         self.replicas.on_changes(changes, self.metadata.image)
 
     def change(self, *, replicas=(1, 2, 3), isr=(1, 2, 3), leader=1):

@@ -359,7 +359,7 @@ class TestAddOffsets:
         async def ensure_topic(name):
             broker.create(name, 2)
 
-        broker.metadata.ensure_topic = ensure_topic
+        broker.topic_creation.ensure_topic = ensure_topic
         assert add_offsets(broker, 4, (1000, 0), how="wait") is OK
         assert next(iter(transaction(broker).partitions)).topic == CONSUMER_OFFSETS_TOPIC
 
@@ -372,7 +372,7 @@ class TestAddOffsets:
         async def ensure_topic(name):
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "3 of 1")
 
-        broker.metadata.ensure_topic = ensure_topic
+        broker.topic_creation.ensure_topic = ensure_topic
         code = add_offsets(broker, 4, (1000, 0), how="wait")
         assert code is ErrorCode.COORDINATOR_NOT_AVAILABLE
 

@@ -9,7 +9,6 @@ from kafkalite.config import load_config
 from kafkalite.meta.changes import BrokerRegistered, TopicCreated
 from kafkalite.meta.controller import decide
 from kafkalite.meta.events import (
-    AdoptTopic,
     AllocateProducerIds,
     AlterConfigs,
     AlterPartition,
@@ -20,6 +19,7 @@ from kafkalite.meta.events import (
     DeleteTopic,
     ElectLeader,
     FinishReassignments,
+    ImportTopic,
     IncrementalAlterConfigs,
     Reassign,
     RebalanceLeaders,
@@ -241,7 +241,7 @@ events = st.one_of(
         ),
     ),
     st.builds(
-        AdoptTopic,
+        ImportTopic,
         name=names,
         topic_id=st.one_of(st.none(), ids),
         new_topic_id=st.uuids(version=4),

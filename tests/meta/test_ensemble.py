@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from kafkalite.config import load_config
+from kafkalite.meta.auto_topic_creation import AutoTopicCreationManager
 from kafkalite.meta.changes import ImageReplaced, TopicCreated
 from kafkalite.meta.ensemble import Ensemble
 from kafkalite.meta.events import (
@@ -19,8 +20,9 @@ from kafkalite.meta.events import (
     IncrementalAlterConfigs,
     Operation,
 )
-from kafkalite.meta.found_logs import FoundLog
 from kafkalite.meta.image import BrokerImage, Image
+from kafkalite.meta.log_import import FoundLog, stale_logs, stray_logs
+from kafkalite.meta.producer_ids import ProducerIdManager
 from kafkalite.meta.runner import MetadataRunner
 from kafkalite.meta.store import (
     BrokerIdTaken,
@@ -443,11 +445,11 @@ class Channel:
 def test_other_brokers_have_topics_created_by_the_controller():
     async def check(nodes, _):
         channel = Channel(nodes[0].runner)
-        nodes[1].runner.use_channel(channel)
-        topic = await nodes[1].runner.ensure_topic("__consumer_offsets")
+        creation = AutoTopicCreationManager(nodes[1].config, nodes[1].runner, channel)
+        topic = await creation.ensure_topic("__consumer_offsets")
         assert topic.configs["cleanup.policy"] == "compact"
         assert len(topic.partitions) == 4
-        refused = await nodes[1].runner.ensure_topics(["bad name", "b", "__consumer_offsets"])
+        refused = await creation.ensure_topics(["bad name", "b", "__consumer_offsets"])
         assert list(refused) == ["bad name"]
         assert "b" in nodes[1].image.topics
         assert len(channel.asked) == 2
@@ -457,8 +459,9 @@ def test_other_brokers_have_topics_created_by_the_controller():
 
 def test_each_broker_has_producer_ids_of_its_own():
     async def check(nodes, _):
-        nodes[1].runner.use_channel(Channel(nodes[0].runner))
-        given = [await node.runner.allocate_producer_id() for _ in range(1_500) for node in nodes]
+        channel = Channel(nodes[0].runner)
+        managers = [ProducerIdManager(node.config, node.runner, channel) for node in nodes]
+        given = [await manager.next() for _ in range(1_500) for manager in managers]
         assert len(set(given)) == len(given)
 
     cluster(2, check)
@@ -467,7 +470,7 @@ def test_each_broker_has_producer_ids_of_its_own():
 def test_without_a_way_to_the_controller_nothing_is_to_be_had():
     async def check(nodes, _):
         with pytest.raises(KafkaError) as caught:
-            await nodes[1].runner.allocate_producer_id()
+            await ProducerIdManager(nodes[1].config, nodes[1].runner, None).next()
         assert caught.value.code is ErrorCode.NOT_CONTROLLER
 
     cluster(2, check)
@@ -495,13 +498,13 @@ def test_only_logs_that_are_known_to_be_of_no_use_are_stale():
             found("gone", 1, 10),
             found("a", 3, 9),
         ]
-        runner = nodes[1].runner
-        assert await runner.adopt(logs) == [("a", 1), ("gone", 0), ("a", 3)]
-        assert runner.strays(logs) == [("a", 2), ("gone", 1)]
-        assert await nodes[0].runner.adopt(logs[:1]) == [("a", 0)]
+        image = nodes[1].image
+        assert stale_logs(logs, image, broker_id=2) == [("a", 1), ("gone", 0), ("a", 3)]
+        assert stray_logs(logs, image) == [("a", 2), ("gone", 1)]
+        assert stale_logs(logs[:1], image, broker_id=1) == [("a", 0)]
         nameless = FoundLog(topic_partition=TopicPartition("old", 0), topic_id=None)
-        assert await runner.adopt([nameless]) == []
-        assert runner.strays([nameless]) == [("old", 0)]
+        assert stale_logs([nameless], image, broker_id=2) == []
+        assert stray_logs([nameless], image) == [("old", 0)]
         assert set(nodes[0].image.topics) == {"a"}
 
     cluster(2, check)
@@ -513,9 +516,9 @@ def test_logs_are_not_given_to_a_cluster_that_is_new():
         await store.open()
         runner = MetadataRunner(load_config(), store, cluster_id="c")
         assert await runner.load() == Image(cluster_id="c")
-        assert await runner.adopt([]) == []
+        assert stale_logs([], runner.image, broker_id=1) == []
         with pytest.raises(MetadataStoreError, match=r"is new.*1 logs \(a-0"):
-            await runner.adopt([found("a", 0, 7)])
+            stale_logs([found("a", 0, 7)], runner.image, broker_id=1)
 
     trio.run(main)
 

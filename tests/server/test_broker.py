@@ -282,10 +282,10 @@ async def test_topic_recreated_under_an_old_directory_starts_empty(tmp_path):
 async def test_coordinator_follows_its_topic(tmp_path):
     async with running(tmp_path) as broker:
         groups = broker.services.coordinators
-        await broker.services.metadata.ensure_topic(CONSUMER_OFFSETS_TOPIC)
+        await broker.services.topic_creation.ensure_topic(CONSUMER_OFFSETS_TOPIC)
         assert groups.coordinates(CONSUMER_OFFSETS_TOPIC)
         await broker.services.metadata.submit(DeleteTopic(name=CONSUMER_OFFSETS_TOPIC))
-        await broker.services.metadata.ensure_topic(CONSUMER_OFFSETS_TOPIC)
+        await broker.services.topic_creation.ensure_topic(CONSUMER_OFFSETS_TOPIC)
 
 
 def test_progress_is_reported_on_long_starts(caplog):
@@ -349,7 +349,7 @@ async def test_group_is_coordinated_once_the_log_of_its_offsets_can_be_made(tmp_
         broker = await nursery.start(Broker(config(tmp_path), disk=disk).run)
         await create(broker, "t")
         disk.refuses = True
-        await broker.services.metadata.ensure_topic(CONSUMER_OFFSETS_TOPIC)
+        await broker.services.topic_creation.ensure_topic(CONSUMER_OFFSETS_TOPIC)
         assert await commit_offset(broker, "g", "t", 5) == ErrorCode.NOT_COORDINATOR
         disk.refuses = False
         with trio.fail_after(10):

@@ -89,7 +89,7 @@ async def test_offsets_of_a_deleted_topic_do_not_pass_to_its_successor(tmp_path)
         controller = next(each for each in brokers if each.services.metadata.is_controller)
         metadata = controller.services.metadata
         first, second = (metadata.new_topic_id() for _ in range(2))
-        await metadata.ensure_topic("__consumer_offsets")
+        await controller.services.topic_creation.ensure_topic("__consumer_offsets")
         await metadata.submit(create_event("t", first))
         known = [each.services.metadata for each in brokers]
         await until(lambda: all("t" in each.image.topics for each in known))

@@ -99,17 +99,17 @@ class FakeMetadata:
         topics = {key: value for key, value in self.image.topics.items() if key != name}
         self.image = dataclasses.replace(self.image, topics=topics)
 
-    def producer_id_nowait(self):
+    def next_nowait(self):
         if self.left == 0:
             return None
         self.left -= 1
         self.next_producer_id += 1
         return self.next_producer_id - 1
 
-    async def allocate_producer_id(self):
+    async def next(self):
         await trio.lowlevel.checkpoint()
         self.left = self.left or self.block
-        return self.producer_id_nowait()
+        return self.next_nowait()
 
 
 class FakeReplicas:
@@ -152,6 +152,7 @@ class InProcessBroker:
         self.leader_epoch = leader_epoch
         self.topics = topics or TOPICS
         self.metadata = FakeMetadata(first_producer_id)
+        self.topic_creation = SimpleNamespace()
         self.replicas = FakeReplicas()
         self.settings = transactions or TransactionSettings()
         self.runtime = CoordinatorRuntime(
@@ -175,6 +176,8 @@ class InProcessBroker:
             clock=self.clock,
             logs=SimpleNamespace(),
             metadata=self.metadata,
+            topic_creation=self.topic_creation,
+            producer_ids=self.metadata,
             replicas=self.replicas,
             coordinators=self.runtime,
             group_metadata=GroupMetadata(),

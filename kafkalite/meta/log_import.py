@@ -1,15 +1,26 @@
-"""Import of logs that are found on disk at the start."""
+"""Import of logs that are found on disk at the start: unknown, stale and stray ones.
+
+A lone broker makes topics of logs that its metadata do not know. In a cluster the metadata say what
+its brokers have, not the other way round.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from kafkalite.config import BrokerConfig
-from kafkalite.meta.changes import Change
-from kafkalite.meta.events import AdoptTopic
-from kafkalite.meta.image import Image
+from kafkalite.meta.changes import (
+    Change,
+    PartitionsAdded,
+    ProducerIdsAllocated,
+    TopicCreated,
+    changed,
+)
+from kafkalite.meta.events import ImportTopic
+from kafkalite.meta.image import Image, PartitionImage
 from kafkalite.meta.kraft import KraftMetadata
+from kafkalite.meta.names import CLUSTER_METADATA_TOPIC, refusal_of_name
 from kafkalite.meta.store import MetadataStoreError
 from kafkalite.meta.topic_defaults import internal_configs
 from kafkalite.types import TopicPartition
@@ -18,9 +29,9 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 logger = logging.getLogger("kafkalite.meta")
 
 
-_NOT_ADOPTED = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INCONSISTENT_TOPIC_ID)
+_NOT_IMPORTED = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INCONSISTENT_TOPIC_ID)
 
-Submit = Callable[[Iterable[AdoptTopic]], Awaitable[Sequence[Sequence[Change] | KafkaError]]]
+Submit = Callable[[Iterable[ImportTopic]], Awaitable[Sequence[Sequence[Change] | KafkaError]]]
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -39,7 +50,7 @@ class FoundLog:
     next_producer_id: int = 0
 
 
-async def adopt(
+async def import_logs(
     found: Iterable[FoundLog],
     image: Image,
     config: BrokerConfig,
@@ -56,7 +67,7 @@ async def adopt(
         config: of the broker.
         kraft: reads what Apache Kafka knew of the logs; called only if there are unknown ones.
         new_uuid: makes topic ids.
-        submit: makes events happen, as `MetadataRunner.submit_all`.
+        submit: makes events happen, as `MetadataCommitter.submit_all`.
 
     Raises:
         MetadataStoreError: it could not be stored.
@@ -64,18 +75,18 @@ async def adopt(
     unknown = [log for log in found if not _is_known(log, image)]
     if not unknown:
         return []
-    to_adopt = _adoptions(unknown, kraft(), config, new_uuid=new_uuid)
+    to_import = _imports(unknown, kraft(), config, new_uuid=new_uuid)
     stale = []
-    results = await submit([event for event, _ in to_adopt])
-    for (event, logs), result in zip(to_adopt, results, strict=True):
+    results = await submit([event for event, _ in to_import])
+    for (event, logs), result in zip(to_import, results, strict=True):
         if isinstance(result, KafkaError):
             logger.warning("directories of %s: %s", event.name, result.message)
             if result.code is ErrorCode.UNKNOWN_TOPIC_ID:
                 stale += [log.topic_partition for log in logs]
-            elif result.code not in _NOT_ADOPTED:
+            elif result.code not in _NOT_IMPORTED:
                 raise MetadataStoreError(f"directories of {event.name}: {result.message}")
         elif result:
-            logger.info("directories of %s were taken over", event.name)
+            logger.info("the logs of %s were imported", event.name)
     return stale
 
 
@@ -92,20 +103,20 @@ def _is_known(log: FoundLog, image: Image) -> bool:
     )
 
 
-def _adoptions(
+def _imports(
     found: Iterable[FoundLog],
     kraft: KraftMetadata,
     config: BrokerConfig,
     *,
     new_uuid: Callable[[], UUID],
-) -> list[tuple[AdoptTopic, list[FoundLog]]]:
+) -> list[tuple[ImportTopic, list[FoundLog]]]:
     """Return one event for each topic id, with its logs."""
     by_topic: dict[tuple[str, UUID | None], list[FoundLog]] = {}
     for log in found:
         by_topic.setdefault((log.topic_partition.topic, log.topic_id), []).append(log)
     events = []
     for (name, topic_id), logs in by_topic.items():
-        event = AdoptTopic(
+        event = ImportTopic(
             name=name,
             topic_id=topic_id,
             new_topic_id=new_uuid(),
@@ -159,3 +170,85 @@ def is_stray(topic_partition: TopicPartition, topic_id: UUID | None, image: Imag
     if topic is not None and topic_id in (None, topic.topic_id):
         return False
     return topic_id not in image.retired_topic_ids
+
+
+def stray_logs(found: Iterable[FoundLog], image: Image) -> list[TopicPartition]:
+    """Return logs of unknown topics; after the import those whose topic id contradicts others."""
+    return [
+        log.topic_partition
+        for log in found
+        if is_stray(log.topic_partition, log.topic_id, image)
+        and refusal_of_name(log.topic_partition.topic) is None
+    ]
+
+
+def import_topic(event: ImportTopic, image: Image) -> list[Change]:
+    """Give directories that were found a topic, or find theirs.
+
+    Raises:
+        KafkaError: UNKNOWN_TOPIC_ID if they are what is left of a deleted topic,
+            INCONSISTENT_TOPIC_ID if the topic of that name is another one. Both mean that the
+            directories are to be removed. INVALID_TOPIC_EXCEPTION if they are no topic's.
+    """
+    assert event.leader_epochs
+    refusal = refusal_of_name(event.name)
+    if refusal is not None or event.name == CLUSTER_METADATA_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, refusal or f"{event.name} is no topic")
+    if event.topic_id in image.retired_topic_ids:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_ID, f"{event.name} with the id {event.topic_id} was deleted"
+        )
+    changes: list[Change] = []
+    topic = image.topics.get(event.name)
+    known = () if topic is None else topic.partitions
+    if topic is not None and event.topic_id not in (None, topic.topic_id):
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_TOPIC_ID,
+            f"{event.name} has the id {topic.topic_id}, its directories say {event.topic_id}",
+        )
+    owner = None if event.topic_id is None else image.topic_names.get(event.topic_id)
+    if owner not in (None, event.name):
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_TOPIC_ID, f"The id {event.topic_id} is that of topic {owner}"
+        )
+    wanted = max(event.leader_epochs) + 1
+    # A log may have seen epochs of its leader that no metadata here know of.
+    added = tuple(
+        _sole_replica(event.broker_id, leader_epoch=event.leader_epochs.get(index, -1) + 1)
+        for index in range(len(known), wanted)
+    )
+    if topic is None:
+        changes.append(
+            TopicCreated(
+                name=event.name,
+                topic_id=event.topic_id or event.new_topic_id,
+                partitions=added,
+                configs=event.configs,
+            )
+        )
+    else:
+        if added:
+            changes.append(
+                PartitionsAdded(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partitions=added,
+                    first_index=len(known),
+                )
+            )
+        for index, state in enumerate(known):
+            epoch = event.leader_epochs.get(index, -1)
+            if epoch > state.leader_epoch:
+                ahead = replace(
+                    state, leader_epoch=epoch + 1, partition_epoch=state.partition_epoch + 1
+                )
+                changes += changed(topic, index, ahead)
+    if event.next_producer_id > image.next_producer_id:
+        changes.append(
+            ProducerIdsAllocated(broker_id=event.broker_id, next_producer_id=event.next_producer_id)
+        )
+    return changes
+
+
+def _sole_replica(broker_id: int, *, leader_epoch: int) -> PartitionImage:
+    return PartitionImage((broker_id,), (broker_id,), broker_id, leader_epoch)
