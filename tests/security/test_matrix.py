@@ -4,9 +4,10 @@ import pytest
 
 from kafkalite.testing.broker import Broker
 from tests.security.admin_matrix import ADMIN_ROWS, OPEN_ROWS
+from tests.security.data_matrix import ROWS
 from tests.security.group_matrix import GROUP_ROWS
 from tests.security.group_scenes import SCENES, played
-from tests.security.matrix import AUTHORIZATION, JAAS, ORDERS, ROWS, SETTINGS, Asker, outcome
+from tests.security.matrix import AUTHORIZATION, JAAS, ORDERS, SETTINGS, Asker, outcome
 
 
 @pytest.fixture(scope="module")
