@@ -13,18 +13,10 @@ import time
 
 import pytest
 
-from compat_tests.apache_kafka import KAFKA_4, ApacheBroker, run_tool
-from compat_tests.conftest import skip_or_fail
-from compat_tests.toolchains import MissingToolchain, find_program
-from kafkalite.coordinator.records import TransactionMarker, decode_batch
-from kafkalite.group.records import GroupRecordCodec
-from kafkalite.wire.apis import APIS
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from kafkalite.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafkalite.wire.messages.delete_groups import DeleteGroupsRequest
 from kafkalite.wire.messages.describe_groups import DescribeGroupsRequest
-from kafkalite.wire.messages.find_coordinator import FindCoordinatorRequest
 from kafkalite.wire.messages.heartbeat import HeartbeatRequest
 from kafkalite.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -50,18 +42,20 @@ from kafkalite.wire.messages.offset_fetch import (
 )
 from kafkalite.wire.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kafkalite.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from kafkalite.wire.records import iterate_batches
+from tests.group.apache_side import (
+    BrokerSide,
+    both_brokers,
+    both_sides,
+    check_that_apache_reads,
+    kinds_that_apache_wrote,
+)
 from tests.group.streams.harness import Thread, joining, task_lists, words
 from tests.group.streams.topologies import message, subtopology
-from tests.group.transactional import Committer
-from tests.raw_client import RawClient
-from tests.server.broker_process import BrokerProcess
 
 pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
 
 SCRIPTS = 30
 STEPS = 40
-PATIENCE_S = 30
 CONFIG_PAUSE_S = 0.5
 """Until Apache's coordinator knows what settings a group has: nothing else tells."""
 
@@ -72,45 +66,10 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "auto.create.topics.enable": "false",
 }
-API = {api.key.name: api for api in APIS.values()}
 
 
-class Side:
+class Side(BrokerSide):
     """One of the two brokers."""
-
-    def __init__(self, broker):
-        self.client = RawClient(broker)
-        self.probes = 0
-
-    def ask(self, name, version, request):
-        return self.client.ask(API[name], version, request)
-
-    def wait_for(self, name, version, request, is_ready):
-        deadline = time.monotonic() + PATIENCE_S
-        while not is_ready(answer := self.ask(name, version, request)):
-            assert time.monotonic() < deadline, f"{name}: {answer}"
-            time.sleep(0.01)
-        return answer
-
-    def prepare(self):
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=["x"])
-        self.wait_for("FIND_COORDINATOR", 4, request, lambda a: not a.coordinators[0].error_code)
-        commit = OffsetCommitRequest(group_id="x", topics=[])
-        self.wait_for("OFFSET_COMMIT", 8, commit, lambda a: True)
-        probe = ListGroupsRequest()
-        self.wait_for("LIST_GROUPS", 4, probe, lambda a: not a.error_code)
-        self.committer = Committer(self.client)
-
-    def create(self, topics):
-        request = CreateTopicsRequest(
-            topics=[
-                CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-                for name, count in topics.items()
-            ],
-            timeout_ms=10_000,
-        )
-        self.ask("CREATE_TOPICS", 5, request)
-        self.wait_topics(topics)
 
     def wait_topics(self, topics):
         """Return when the coordinator knows them, which is after the broker does.
@@ -518,29 +477,14 @@ def _described_member(m):
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory):
-    try:
-        find_program("java")
-        folder = tmp_path_factory.mktemp("oracle")
-        named = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
-        ours = BrokerProcess(folder / "ours", **named)
-        with ApacheBroker(config=SETTINGS, data_dir=folder / "apaches") as apache:
-            ours.start()
-            try:
-                yield apache, ours, folder
-            finally:
-                ours.kill()
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    with both_brokers(tmp_path_factory.mktemp("oracle"), SETTINGS) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def sides(brokers):
-    made = [Side(broker) for broker in brokers[:2]]
-    for side in made:
-        side.prepare()
-    yield made
-    for side in made:
-        side.client.close()
+    with both_sides(brokers, Side) as made:
+        yield made
 
 
 @pytest.mark.parametrize("seed", range(SCRIPTS))
@@ -566,30 +510,8 @@ def test_answers_are_the_same(sides, seed):
 def test_each_reads_what_the_other_wrote(brokers, sides):
     """`kafka-dump-log` reads our records, and our codec those of Apache's."""
     del sides
-    apache, ours, folder = brokers
-    name = "__consumer_offsets-0/00000000000000000000.log"
-    dumped = run_tool(
-        KAFKA_4,
-        "kafka-dump-log",
-        "--offsets-decoder",
-        "--print-data-log",
-        "--files",
-        str(folder / "ours" / name),
-    ).stdout
-    for number in (17, 19, 20, 21, 22, 23):
-        assert f'"type":"{number}"' in dumped
-    assert "UNKNOWN" not in dumped
-    assert "Failed to decode" not in dumped
-    codec = GroupRecordCodec()
-    kinds = set()
-    data = memoryview((folder / "apaches" / name).read_bytes())
-    for position, header in iterate_batches(data):
-        for record in decode_batch(data[position : position + header.size], codec):
-            if isinstance(record, TransactionMarker):
-                continue
-            kinds.add(type(record.key).__name__)
-            key, value = codec.encode(record)
-            assert codec.decode(key, value) is not None
+    _, _, folder = brokers
+    check_that_apache_reads(folder, (17, 19, 20, 21, 22, 23))
     assert {
         f"StreamsGroup{kind}Key"
         for kind in (
@@ -600,6 +522,4 @@ def test_each_reads_what_the_other_wrote(brokers, sides):
             "CurrentMemberAssignment",
             "Topology",
         )
-    } <= kinds
-    assert apache.port
-    assert ours.port
+    } <= kinds_that_apache_wrote(folder)
