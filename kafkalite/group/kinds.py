@@ -1,16 +1,15 @@
 """The kinds of groups that one shard holds, and what it asks of all of them."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from kafkalite.coordinator.shard import Now, Result, StoredRecord, Ticket
+    from kafkalite.coordinator.shard import StoredRecord
     from kafkalite.group.offsets import CommittedOffset
-    from kafkalite.group.shard import GroupShard
-    from kafkalite.group.step import Step, TimerKey
+    from kafkalite.group.step import TimerKey
     from kafkalite.wire.messages.list_groups import ListedGroup
 
 
@@ -137,42 +136,3 @@ class Group(Protocol):
     def on_topics_changed(self) -> None:
         """Take note that a topic that it reads was created, changed or deleted."""
         ...
-
-
-def _no_rebalance(step: "Step", group: Any) -> None:
-    """Begin nothing."""
-    del step, group
-
-
-def _no_records(shard: "GroupShard") -> "list[StoredRecord]":
-    """Return nothing: such groups take note of deleted topics otherwise."""
-    del shard
-    return []
-
-
-@dataclass(slots=True, frozen=True, kw_only=True)
-class Part:
-    """A shard's work for groups of one kind.
-
-    Attributes:
-        handlers: by type of event; each decides as `Shard.handle` does.
-        replays: by type of record key; each makes a record part of the hard state.
-        on_timer: fires a timer of such a group.
-        on_loaded: starts the timers of a group whose log was replayed.
-        classic_protocol: what JoinGroup, SyncGroup, Heartbeat and LeaveGroup do to such a group, by
-            type of event; without an entry they are refused as INCONSISTENT_GROUP_PROTOCOL or
-            UNKNOWN_MEMBER_ID.
-        rebalance: begins a rebalance of such a group, if it has a use for one.
-        topics_deleted: returns the records that take what is deleted out of such groups.
-    """
-
-    kind: GroupKind
-    handlers: "Mapping[type, Callable[[GroupShard, Any, Ticket, Now], Result]]"
-    replays: "Mapping[type, Callable[[GroupShard, Any, Any], None]]"
-    on_timer: "Callable[[GroupShard, TimerKey, Now], Result]"
-    on_loaded: "Callable[[GroupShard, Step, Any], None]"
-    classic_protocol: "Mapping[type, Callable[[GroupShard, Any, Ticket, Now], Result]]" = field(
-        default_factory=dict
-    )
-    rebalance: "Callable[[Step, Any], None]" = _no_rebalance
-    topics_deleted: "Callable[[GroupShard], list[StoredRecord]]" = _no_records

@@ -1,7 +1,8 @@
 """Parts of a shard for each kind of group, imported when there is work (decision 0134)."""
 
 from kafkalite.group.classic.part import CLASSIC
-from kafkalite.group.kinds import GroupKind, Part
+from kafkalite.group.kinds import GroupKind
+from kafkalite.group.part import Part
 
 
 def part_for(kind: GroupKind) -> Part:

@@ -6,7 +6,7 @@ What all groups share is here: offsets, and what operators ask. What groups of o
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafkalite.coordinator.shard import (
@@ -15,7 +15,6 @@ from kafkalite.coordinator.shard import (
     Result,
     StoredRecord,
     Ticket,
-    Timers,
 )
 from kafkalite.group.admin import (
     DeleteGroup,
@@ -36,14 +35,13 @@ from kafkalite.group.commit import (
     commit_in_transaction,
 )
 from kafkalite.group.expiry import expire_offsets
-from kafkalite.group.kinds import EventOfKind, Group, GroupKind, Part
+from kafkalite.group.kinds import EventOfKind, GroupKind
 from kafkalite.group.metadata import GroupMetadata
-from kafkalite.group.offsets import OffsetStore
 from kafkalite.group.parts import part_for
 from kafkalite.group.records import KIND_OF_KEY
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.step import Step, TimerKey, TimerKind
-from kafkalite.group.subscribers import Subscribers
+from kafkalite.group.shard_state import ShardState
+from kafkalite.group.step import Step, TimerKind
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.delete_groups import DeletableGroupResult
@@ -52,7 +50,10 @@ from kafkalite.wire.messages.offset_delete import OffsetDeleteRequest
 from kafkalite.wire.messages.offset_fetch import OffsetFetchRequestTopic, OffsetFetchRequestTopics
 from kafkalite.wire.stored.offset_commit import OffsetCommitKey
 
-Replay = Callable[["GroupShard", Any, Any], None]
+if TYPE_CHECKING:
+    from kafkalite.group.part import Part
+
+Replay = Callable[[ShardState, Any, Any], None]
 
 
 @dataclass(slots=True)
@@ -80,22 +81,11 @@ class TopicsChanged:
     topics: frozenset[str]
 
 
-class GroupShard:
-    """Core of the group coordinator for one partition; a `coordinator.shard.Shard`.
-
-    Attributes:
-        groups: of all kinds, by their ids.
-        metadata: what there is of topics and settings; to be read only.
-        subscribers: which groups want to hear of which topics; kept by the groups' own replay.
-    """
+class GroupShard(ShardState):
+    """Core of the group coordinator for one partition; a `coordinator.shard.Shard`."""
 
     def __init__(self, settings: GroupSettings, metadata: GroupMetadata | None = None) -> None:
-        self.settings = settings
-        self.metadata = GroupMetadata() if metadata is None else metadata
-        self.groups: dict[str, Group] = {}
-        self.offsets = OffsetStore()
-        self.subscribers = Subscribers()
-        self.timers: Timers[TimerKey] = Timers()
+        super().__init__(settings, metadata)
         self._parts: dict[GroupKind, Part] = {}
         self._replays: dict[type, Replay] = {}
         self._handlers: dict[type, Callable[..., Result]] = {
@@ -127,7 +117,7 @@ class GroupShard:
         """Start the timers of every group."""
         step = self.step(now)
         for group in [*self.groups.values()]:
-            self.part_of(group).on_loaded(self, step, group)
+            self._parts[group.kind].on_loaded(self, step, group)
         self._schedule_expiry(step)
         return step.result()
 
@@ -145,7 +135,7 @@ class GroupShard:
             return self._expire_offsets(now)
         group = self.groups.get(group_id)
         # There is no group if the log refused the records that would have made it.
-        return NOTHING if group is None else self.part_of(group).on_timer(self, key, now)
+        return NOTHING if group is None else self._parts[group.kind].on_timer(self, key, now)
 
     def replay(self, record: StoredRecord) -> None:
         """Make a record part of the state."""
@@ -165,23 +155,6 @@ class GroupShard:
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         """End a transaction: its offsets count from now on, or never."""
         self.offsets.replay_marker(producer_id, committed=committed)
-
-    # --- What the parts call --------------------------------------------------------------------
-
-    def step(self, now: Now) -> Step:
-        """Return what collects the consequences of an event."""
-        return Step(now, self.settings, self.timers)
-
-    def part_of(self, group: Group) -> Part:
-        """Return what is done for groups of this group's kind."""
-        return self._parts[group.kind]
-
-    def remove(self, group: Group) -> None:
-        """Forget a group, and its timers; its offsets stay."""
-        assert self.groups[group.group_id] is group
-        del self.groups[group.group_id]
-        for key in group.timers():
-            self.timers.cancel(key)
 
     # --- Offsets --------------------------------------------------------------------------------
 
@@ -293,7 +266,7 @@ class GroupShard:
         step = self.step(now)
         group = self.groups.get(event.group_id)
         if group is not None:
-            self.part_of(group).rebalance(step, group)
+            self._parts[group.kind].rebalance(step, group)
         step.reply(ticket, None)
         return step.result()
 
@@ -302,6 +275,7 @@ class GroupShard:
     def _take_up(self, kind: GroupKind) -> None:
         """Get to know groups of a kind, before there is the first of them."""
         part = self._parts[kind] = part_for(kind)
+        self.classic_protocols[kind] = part.classic_protocol
         self._handlers.update(part.handlers)
         self._replays.update(part.replays)
 

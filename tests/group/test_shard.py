@@ -11,7 +11,8 @@ from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.join import JoinGroup
 from kafkalite.group.classic.part import ConnectionClosed, LeaveGroup
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.kinds import GroupKind, Part
+from kafkalite.group.kinds import GroupKind
+from kafkalite.group.part import Part
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard import GroupShard, TopicsChanged, TopicsDeleted
 from kafkalite.group.shards import GroupShards
@@ -149,6 +150,7 @@ class TestOtherKinds:
             kind=GroupKind.STREAMS, handlers={}, replays={}, on_timer=None, on_loaded=None
         )
         harness.shard._parts[GroupKind.STREAMS] = nothing
+        harness.shard.classic_protocols[GroupKind.STREAMS] = {}
         harness.shard.groups["g"] = OtherGroup("g")
         return harness
 

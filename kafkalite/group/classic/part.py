@@ -18,7 +18,8 @@ from kafkalite.group.classic.rebalance import (
 )
 from kafkalite.group.classic.states import GroupState
 from kafkalite.group.classic.sync import sync
-from kafkalite.group.kinds import Group, GroupKind, Part
+from kafkalite.group.kinds import Group, GroupKind
+from kafkalite.group.part import Part
 from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -27,7 +28,7 @@ from kafkalite.wire.messages.sync_group import SyncGroupRequest
 from kafkalite.wire.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 
 @dataclass(slots=True)
@@ -51,10 +52,10 @@ def unknown_member(group_id: str) -> KafkaError:
 
 
 def _leave_to_others(
-    shard: "GroupShard", group: Group, event: object, ticket: Ticket, now: Now
+    shard: "ShardState", group: Group, event: object, ticket: Ticket, now: Now
 ) -> Result:
     """Have the part of another kind of group decide."""
-    theirs = shard.part_of(group).classic_protocol.get(type(event))
+    theirs = shard.classic_protocols[group.kind].get(type(event))
     if theirs is not None:
         return theirs(shard, event, ticket, now)
     is_join = isinstance(event, JoinGroup)
@@ -64,7 +65,7 @@ def _leave_to_others(
     )
 
 
-def _heartbeat(shard: "GroupShard", request: HeartbeatRequest, ticket: Ticket, now: Now) -> Result:
+def _heartbeat(shard: "ShardState", request: HeartbeatRequest, ticket: Ticket, now: Now) -> Result:
     """Keep a member's session."""
     group = shard.groups.get(request.group_id)
     if not isinstance(group, ClassicGroup):
@@ -88,7 +89,7 @@ def _heartbeat(shard: "GroupShard", request: HeartbeatRequest, ticket: Ticket, n
     return Result(replies=((ticket, HeartbeatResponse(error_code=code)),), at_once=True)
 
 
-def join_classic(shard: "GroupShard", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
+def join_classic(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
     """Have somebody join a classic group, which is made for its first member."""
     request = event.request
     group = shard.groups.get(request.group_id)
@@ -106,14 +107,14 @@ def join_classic(shard: "GroupShard", event: JoinGroup, ticket: Ticket, now: Now
     return step.result()
 
 
-def _join(shard: "GroupShard", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
+def _join(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
     group = shard.groups.get(event.request.group_id)
     if group is not None and not isinstance(group, ClassicGroup):
         return _leave_to_others(shard, group, event, ticket, now)
     return join_classic(shard, event, ticket, now)
 
 
-def _sync(shard: "GroupShard", request: SyncGroupRequest, ticket: Ticket, now: Now) -> Result:
+def _sync(shard: "ShardState", request: SyncGroupRequest, ticket: Ticket, now: Now) -> Result:
     group = shard.groups.get(request.group_id)
     if not isinstance(group, ClassicGroup):
         if group is None:
@@ -124,7 +125,7 @@ def _sync(shard: "GroupShard", request: SyncGroupRequest, ticket: Ticket, now: N
     return step.result()
 
 
-def _leave(shard: "GroupShard", event: LeaveGroup, ticket: Ticket, now: Now) -> Result:
+def _leave(shard: "ShardState", event: LeaveGroup, ticket: Ticket, now: Now) -> Result:
     group = shard.groups.get(event.request.group_id)
     if not isinstance(group, ClassicGroup):
         if group is None:
@@ -135,7 +136,7 @@ def _leave(shard: "GroupShard", event: LeaveGroup, ticket: Ticket, now: Now) -> 
     return step.result()
 
 
-def _disconnect(shard: "GroupShard", event: ConnectionClosed, ticket: Ticket, now: Now) -> Result:
+def _disconnect(shard: "ShardState", event: ConnectionClosed, ticket: Ticket, now: Now) -> Result:
     step = shard.step(now)
     for group in shard.groups.values():
         if isinstance(group, ClassicGroup):
@@ -144,7 +145,7 @@ def _disconnect(shard: "GroupShard", event: ConnectionClosed, ticket: Ticket, no
     return step.result()
 
 
-def _on_timer(shard: "GroupShard", key: TimerKey, now: Now) -> Result:
+def _on_timer(shard: "ShardState", key: TimerKey, now: Now) -> Result:
     kind, group_id, member_id = key
     step = shard.step(now)
     group = shard.groups[group_id]
@@ -164,7 +165,7 @@ def _on_timer(shard: "GroupShard", key: TimerKey, now: Now) -> Result:
     return step.result()
 
 
-def _on_loaded(shard: "GroupShard", step: Step, group: ClassicGroup) -> None:
+def _on_loaded(shard: "ShardState", step: Step, group: ClassicGroup) -> None:
     """Give every member its whole session, and a group that is too large a rebalance."""
     for member in group.members.values():
         reset_session(step, group, member)
@@ -172,7 +173,7 @@ def _on_loaded(shard: "GroupShard", step: Step, group: ClassicGroup) -> None:
         prepare_rebalance(step, group)
 
 
-def _replay(shard: "GroupShard", record: StoredRecord, key: GroupMetadataKey) -> None:
+def _replay(shard: "ShardState", record: StoredRecord, key: GroupMetadataKey) -> None:
     value = record.value
     group = shard.groups.get(key.group)
     if value is None:

@@ -32,7 +32,7 @@ from kafkalite.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 from kafkalite.wire.stored.consumer_protocol import ConsumerProtocolSubscription
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 FIRST_LEAVE_WITH_SEVERAL_MEMBERS = 3
 
@@ -40,7 +40,7 @@ FIRST_LEAVE_WITH_SEVERAL_MEMBERS = 3
 # --- JoinGroup -----------------------------------------------------------------------------------
 
 
-def join(shard: "GroupShard", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
+def join(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
     """Have a classic member join; an empty group becomes a classic one with it."""
     group = _group(shard, event.request.group_id)
     if group.is_empty:
@@ -68,7 +68,7 @@ def join(shard: "GroupShard", event: JoinGroup, ticket: Ticket, now: Now) -> Res
 
 
 def _join_empty(
-    shard: "GroupShard", group: ConsumerGroup, event: JoinGroup, ticket: Ticket, now: Now
+    shard: "ShardState", group: ConsumerGroup, event: JoinGroup, ticket: Ticket, now: Now
 ) -> Result:
     """Forget a group without members, and make a classic one of its name."""
     if event.request.member_id:
@@ -85,7 +85,7 @@ def _join_empty(
 
 
 def _join(
-    shard: "GroupShard", step: Step, group: ConsumerGroup, event: JoinGroup, member_id: str
+    shard: "ShardState", step: Step, group: ConsumerGroup, event: JoinGroup, member_id: str
 ) -> JoinGroupResponse:
     request = event.request
     subscription = _subscription_of(group, event)
@@ -172,7 +172,7 @@ def _said(
 # --- SyncGroup and Heartbeat ---------------------------------------------------------------------
 
 
-def sync(shard: "GroupShard", request: SyncGroupRequest, ticket: Ticket, now: Now) -> Result:
+def sync(shard: "ShardState", request: SyncGroupRequest, ticket: Ticket, now: Now) -> Result:
     """Give a classic member what it is assigned; the answer leaves when that is committed."""
     group = _group(shard, request.group_id)
     member, classic = _check(
@@ -208,7 +208,7 @@ def sync(shard: "GroupShard", request: SyncGroupRequest, ticket: Ticket, now: No
     return step.result()
 
 
-def heartbeat(shard: "GroupShard", request: HeartbeatRequest, ticket: Ticket, now: Now) -> Result:
+def heartbeat(shard: "ShardState", request: HeartbeatRequest, ticket: Ticket, now: Now) -> Result:
     """Keep a classic member's session, and tell it if it is to join again."""
     group = _group(shard, request.group_id)
     member, classic = _check(
@@ -256,7 +256,7 @@ def _await_join(step: Step, group: ConsumerGroup, member: ConsumerMember) -> Non
 # --- LeaveGroup ----------------------------------------------------------------------------------
 
 
-def leave(shard: "GroupShard", event: LeaveGroup, ticket: Ticket, now: Now) -> Result:
+def leave(shard: "ShardState", event: LeaveGroup, ticket: Ticket, now: Now) -> Result:
     """Remove members of either protocol, all in one step."""
     request = event.request
     group = _group(shard, request.group_id)
@@ -294,7 +294,7 @@ def _leave_one(
     return answer
 
 
-def _group(shard: "GroupShard", group_id: str) -> ConsumerGroup:
+def _group(shard: "ShardState", group_id: str) -> ConsumerGroup:
     group = shard.groups[group_id]
     assert isinstance(group, ConsumerGroup)
     return group

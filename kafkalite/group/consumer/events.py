@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafkalite.group.consumer.group import Resolution
+from kafkalite.group.consumer.records import Resolution
 from kafkalite.group.kinds import EventOfKind, GroupKind
 from kafkalite.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 

@@ -10,11 +10,11 @@ from kafkalite.group.consumer.migration import downgrade, is_downgraded_without
 from kafkalite.group.step import Step
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 
 def fence(
-    shard: "GroupShard", step: Step, group: ConsumerGroup, members: Sequence[ConsumerMember]
+    shard: "ShardState", step: Step, group: ConsumerGroup, members: Sequence[ConsumerMember]
 ) -> None:
     """Remove members, which raises the group epoch once; the next heartbeat computes the target.
 

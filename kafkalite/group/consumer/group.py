@@ -8,13 +8,13 @@ given up what the target takes from it. All of it is hard state and changes in `
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 from uuid import UUID
 
 from kafkalite.coordinator.shard import StoredRecord
 from kafkalite.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from kafkalite.group.consumer import records
 from kafkalite.group.consumer.member import ConsumerMember, Epochs, Target
+from kafkalite.group.consumer.records import Resolution
 from kafkalite.group.kinds import ANY_PARTITION, Committer, GroupKind, PartitionCheck
 from kafkalite.group.offsets import CommittedOffset
 from kafkalite.group.step import TimerKey, TimerKind
@@ -29,19 +29,6 @@ FIRST_COMMIT_OF_CONSUMERS = 9
 MEMBER_TIMERS = (TimerKind.SESSION, TimerKind.REBALANCE, TimerKind.JOIN, TimerKind.SYNC)
 
 EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
-
-
-class Resolution(NamedTuple):
-    """The topics that a pattern stands for, and when that was found out.
-
-    Attributes:
-        version: of the metadata that was looked at.
-        timestamp_ms: wall time.
-    """
-
-    topics: frozenset[str]
-    version: int
-    timestamp_ms: int
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ from kafkalite.wire.messages.consumer_group_heartbeat import (
 )
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 FIRST_VERSION_WITH_OWN_MEMBER_ID = 1
 NOT_SAID = -1
@@ -81,7 +81,7 @@ def check_heartbeat(
         )
 
 
-def heartbeat(shard: "GroupShard", event: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Result:
+def heartbeat(shard: "ShardState", event: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Result:
     """Decide about a heartbeat whose form is right; the answer leaves with its records."""
     step = shard.step(now)
     if event.request.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH):
@@ -107,7 +107,7 @@ def consumer_group(group: Group | None, group_id: str) -> ConsumerGroup:
 
 
 def _stay(
-    shard: "GroupShard", step: Step, event: ConsumerHeartbeat
+    shard: "ShardState", step: Step, event: ConsumerHeartbeat
 ) -> ConsumerGroupHeartbeatResponse:
     request = event.request
     is_join = request.member_epoch == JOINING_EPOCH
@@ -149,7 +149,7 @@ def _stay(
     return answer
 
 
-def _group_of(shard: "GroupShard", step: Step, group_id: str, *, is_join: bool) -> ConsumerGroup:
+def _group_of(shard: "ShardState", step: Step, group_id: str, *, is_join: bool) -> ConsumerGroup:
     """Return the group, which a join makes: of nothing, of an empty or of a classic group."""
     group = shard.groups.get(group_id)
     if not is_join:
@@ -251,7 +251,7 @@ def _has_same(before: Epochs, after: Epochs) -> bool:
 
 
 def _leave(
-    shard: "GroupShard", step: Step, request: ConsumerGroupHeartbeatRequest
+    shard: "ShardState", step: Step, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
     group = consumer_group(shard.groups.get(request.group_id), request.group_id)
     member = group.check_identity(request.member_id, request.instance_id)

@@ -28,7 +28,7 @@ from kafkalite.wire.messages.join_group import JoinGroupResponse
 from kafkalite.wire.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 BIDIRECTIONAL, UPGRADE, DOWNGRADE, DISABLED = "bidirectional", "upgrade", "downgrade", "disabled"
 POLICIES = (BIDIRECTIONAL, UPGRADE, DOWNGRADE, DISABLED)
@@ -37,7 +37,7 @@ POLICIES = (BIDIRECTIONAL, UPGRADE, DOWNGRADE, DISABLED)
 # --- Upgrade -------------------------------------------------------------------------------------
 
 
-def upgraded(shard: "GroupShard", step: Step, group: ClassicGroup) -> ConsumerGroup:
+def upgraded(shard: "ShardState", step: Step, group: ClassicGroup) -> ConsumerGroup:
     """Return the consumer group that a classic group with members becomes, with its records.
 
     Nothing is changed in the classic group: `turn_away` does that once nothing can be refused.
@@ -74,7 +74,7 @@ def upgraded(shard: "GroupShard", step: Step, group: ClassicGroup) -> ConsumerGr
     return made
 
 
-def _target_of(shard: "GroupShard", member: Member) -> Target:
+def _target_of(shard: "ShardState", member: Member) -> Target:
     if not member.assignment:
         return {}  # it never synced
     assignment = read_assignment(member.assignment)
@@ -131,14 +131,14 @@ def _refused(group: ClassicGroup, reason: str) -> KafkaError:
 # --- Downgrade -----------------------------------------------------------------------------------
 
 
-def may_downgrade(shard: "GroupShard", member_count: int) -> bool:
+def may_downgrade(shard: "ShardState", member_count: int) -> bool:
     """Whether the policy and the number of members let a group become classic again."""
     settings = shard.settings
     policy = settings.consumer_group_migration_policy
     return policy in (BIDIRECTIONAL, DOWNGRADE) and member_count <= settings.group_max_size
 
 
-def is_downgraded_without(shard: "GroupShard", group: ConsumerGroup, gone: Collection[str]) -> bool:
+def is_downgraded_without(shard: "ShardState", group: ConsumerGroup, gone: Collection[str]) -> bool:
     """Whether the group becomes classic when these members leave: only classic ones remain."""
     remaining = len(group.members) - len(gone)
     classic = group.classic_members - sum(
@@ -148,7 +148,7 @@ def is_downgraded_without(shard: "GroupShard", group: ConsumerGroup, gone: Colle
 
 
 def downgrade(
-    shard: "GroupShard",
+    shard: "ShardState",
     step: Step,
     group: ConsumerGroup,
     *,

@@ -14,7 +14,7 @@ from kafkalite.group.consumer.events import (
     PatternsResolved,
 )
 from kafkalite.group.consumer.fencing import fence
-from kafkalite.group.consumer.group import INITIAL_EPOCH, ConsumerGroup, NameCount, Resolution
+from kafkalite.group.consumer.group import INITIAL_EPOCH, ConsumerGroup, NameCount
 from kafkalite.group.consumer.heartbeat import consumer_group, heartbeat
 from kafkalite.group.consumer.member import (
     LEAVING_EPOCH,
@@ -23,8 +23,10 @@ from kafkalite.group.consumer.member import (
     with_current,
     with_metadata,
 )
+from kafkalite.group.consumer.records import Resolution
 from kafkalite.group.consumer.target import read_target
-from kafkalite.group.kinds import GroupKind, Part
+from kafkalite.group.kinds import GroupKind
+from kafkalite.group.part import Part
 from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.wire.messages.heartbeat import HeartbeatRequest
 from kafkalite.wire.messages.sync_group import SyncGroupRequest
@@ -45,7 +47,7 @@ from kafkalite.wire.stored.consumer_group import (
 )
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 FENCE_AGAIN_MS = 500
 """When to fence a member again whose tombstones the log refused; as in Kafka."""
@@ -55,7 +57,7 @@ FENCE_AGAIN_MS = 500
 
 
 def _describe(
-    shard: "GroupShard", event: DescribeConsumerGroup, ticket: Ticket, now: Now
+    shard: "ShardState", event: DescribeConsumerGroup, ticket: Ticket, now: Now
 ) -> Result:
     del now
     group = consumer_group(shard.groups.get(event.group_id), event.group_id)
@@ -64,7 +66,7 @@ def _describe(
     return Result(replies=((ticket, answer),))
 
 
-def _resolved(shard: "GroupShard", event: PatternsResolved, ticket: Ticket, now: Now) -> Result:
+def _resolved(shard: "ShardState", event: PatternsResolved, ticket: Ticket, now: Now) -> Result:
     """Take over the topics of patterns, as far as they still have members."""
     step = shard.step(now)
     step.reply(ticket, None)
@@ -93,7 +95,7 @@ def _resolved(shard: "GroupShard", event: PatternsResolved, ticket: Ticket, now:
     return step.result()
 
 
-def _on_timer(shard: "GroupShard", key: TimerKey, now: Now) -> Result:
+def _on_timer(shard: "ShardState", key: TimerKey, now: Now) -> Result:
     """Fence a member that was silent, or did not do in time what it was told to."""
     kind, group_id, member_id = key
     step = shard.step(now)
@@ -109,7 +111,7 @@ def _on_timer(shard: "GroupShard", key: TimerKey, now: Now) -> Result:
     return step.result()
 
 
-def _on_loaded(shard: "GroupShard", step: Step, group: ConsumerGroup) -> None:
+def _on_loaded(shard: "ShardState", step: Step, group: ConsumerGroup) -> None:
     """Give every member its whole session, and time to give up what it was told to."""
     session_ms = shard.metadata.group_config(group.group_id).consumer_session_timeout_ms
     for member in group.members.values():
@@ -123,12 +125,12 @@ def _on_loaded(shard: "GroupShard", step: Step, group: ConsumerGroup) -> None:
 # --- Replay --------------------------------------------------------------------------------------
 
 
-def _known(shard: "GroupShard", group_id: str) -> ConsumerGroup | None:
+def _known(shard: "ShardState", group_id: str) -> ConsumerGroup | None:
     group = shard.groups.get(group_id)
     return group if isinstance(group, ConsumerGroup) else None
 
 
-def _made(shard: "GroupShard", group_id: str) -> ConsumerGroup:
+def _made(shard: "ShardState", group_id: str) -> ConsumerGroup:
     """Return the group, made if it is not there; offsets that somebody committed stay."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
@@ -140,7 +142,7 @@ def _made(shard: "GroupShard", group_id: str) -> ConsumerGroup:
     return made
 
 
-def _replay_group(shard: "GroupShard", record: StoredRecord, key: ConsumerGroupMetadataKey) -> None:
+def _replay_group(shard: "ShardState", record: StoredRecord, key: ConsumerGroupMetadataKey) -> None:
     value = record.value
     if value is None:
         group = _known(shard, key.group_id)
@@ -154,7 +156,7 @@ def _replay_group(shard: "GroupShard", record: StoredRecord, key: ConsumerGroupM
 
 
 def _replay_partition_metadata(
-    shard: "GroupShard", record: StoredRecord, key: ConsumerGroupPartitionMetadataKey
+    shard: "ShardState", record: StoredRecord, key: ConsumerGroupPartitionMetadataKey
 ) -> None:
     if record.value is not None:
         _made(shard, key.group_id).has_partition_metadata = True
@@ -163,7 +165,7 @@ def _replay_partition_metadata(
 
 
 def _replay_member(
-    shard: "GroupShard", record: StoredRecord, key: ConsumerGroupMemberMetadataKey
+    shard: "ShardState", record: StoredRecord, key: ConsumerGroupMemberMetadataKey
 ) -> None:
     value = record.value
     if value is None:
@@ -179,7 +181,7 @@ def _replay_member(
 
 
 def _replay_target_metadata(
-    shard: "GroupShard", record: StoredRecord, key: ConsumerGroupTargetAssignmentMetadataKey
+    shard: "ShardState", record: StoredRecord, key: ConsumerGroupTargetAssignmentMetadataKey
 ) -> None:
     value = record.value
     if value is None:
@@ -194,7 +196,7 @@ def _replay_target_metadata(
 
 
 def _replay_target(
-    shard: "GroupShard", record: StoredRecord, key: ConsumerGroupTargetAssignmentMemberKey
+    shard: "ShardState", record: StoredRecord, key: ConsumerGroupTargetAssignmentMemberKey
 ) -> None:
     value = record.value
     if value is None:
@@ -207,7 +209,7 @@ def _replay_target(
 
 
 def _replay_current(
-    shard: "GroupShard", record: StoredRecord, key: ConsumerGroupCurrentMemberAssignmentKey
+    shard: "ShardState", record: StoredRecord, key: ConsumerGroupCurrentMemberAssignmentKey
 ) -> None:
     value = record.value
     if value is None:
@@ -229,7 +231,7 @@ def _replay_current(
 
 
 def _replay_pattern(
-    shard: "GroupShard", record: StoredRecord, key: ConsumerGroupRegularExpressionKey
+    shard: "ShardState", record: StoredRecord, key: ConsumerGroupRegularExpressionKey
 ) -> None:
     value = record.value
     if value is None:

@@ -1,6 +1,6 @@
 """The records of consumer groups: types 3 to 8 and 16 of `__consumer_offsets`."""
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from kafkalite.coordinator.shard import StoredRecord
 from kafkalite.group.consumer.member import ConsumerMember, Target
@@ -19,8 +19,18 @@ from kafkalite.wire.stored.consumer_group import (
     TargetTopicPartitions,
 )
 
-if TYPE_CHECKING:
-    from kafkalite.group.consumer.group import Resolution
+
+class Resolution(NamedTuple):
+    """The topics that a pattern stands for, and when that was found out.
+
+    Attributes:
+        version: of the metadata that was looked at.
+        timestamp_ms: wall time.
+    """
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
 
 
 def group_record(group_id: str, epoch: int, metadata_hash: int) -> StoredRecord:
@@ -94,7 +104,7 @@ def current_tombstone(group_id: str, member_id: str) -> StoredRecord:
     return StoredRecord(key, None)
 
 
-def pattern_record(group_id: str, pattern: str, resolution: "Resolution") -> StoredRecord:
+def pattern_record(group_id: str, pattern: str, resolution: Resolution) -> StoredRecord:
     """Return the topics that a pattern stands for (type 16)."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern)
     value = ConsumerGroupRegularExpressionValue(

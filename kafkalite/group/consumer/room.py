@@ -6,10 +6,10 @@ from kafkalite.group.consumer.group import ConsumerGroup
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 
-def check_room(shard: "GroupShard", group: ConsumerGroup, member_id: str) -> None:
+def check_room(shard: "ShardState", group: ConsumerGroup, member_id: str) -> None:
     """Refuse a member that is one too many.
 
     Raises:

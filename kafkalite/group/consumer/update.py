@@ -21,7 +21,7 @@ from kafkalite.group.step import Step, TimerKind
 from kafkalite.wire.messages.consumer_group_heartbeat import TopicPartitions
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 PATTERN_REFRESH_MIN_MS = 10_000
 """Topics are not looked through again before; fixed in Kafka too."""
@@ -46,7 +46,7 @@ class MemberUpdate:
 
     def __init__(
         self,
-        shard: "GroupShard",
+        shard: "ShardState",
         step: Step,
         group: ConsumerGroup,
         *,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 JOIN_EPOCH = 0
 HASH_SET_CAPACITY = 16
@@ -45,7 +45,7 @@ class ShareHeartbeat(EventOfKind):
 
 
 def heartbeat(
-    shard: "GroupShard", step: Step, group: ShareGroup, event: ShareHeartbeat
+    shard: "ShardState", step: Step, group: ShareGroup, event: ShareHeartbeat
 ) -> ShareGroupHeartbeatResponse:
     """Let a member join or stay; return the answer.
 
@@ -92,7 +92,7 @@ def heartbeat(
 
 
 def _subscribe(
-    shard: "GroupShard", group: ShareGroup, request: ShareGroupHeartbeatRequest
+    shard: "ShardState", group: ShareGroup, request: ShareGroupHeartbeatRequest
 ) -> ShareMember:
     """Return the member as it is, a blank one if it joins (rules 382 and 383)."""
     member = group.members.get(request.member_id)
@@ -129,7 +129,7 @@ class _Update:
 
     def __init__(
         self,
-        shard: "GroupShard",
+        shard: "ShardState",
         step: Step,
         group: ShareGroup,
         before: ShareMember,

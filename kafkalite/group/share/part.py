@@ -7,7 +7,8 @@ from uuid import UUID
 
 from kafkalite.coordinator.shard import NOTHING, Now, Result, StoredRecord, Ticket
 from kafkalite.group.effects import InitializeStates
-from kafkalite.group.kinds import EventOfKind, Group, GroupKind, Part
+from kafkalite.group.kinds import EventOfKind, Group, GroupKind
+from kafkalite.group.part import Part
 from kafkalite.group.share import records
 from kafkalite.group.share.group import (
     LEAVE_EPOCH,
@@ -41,7 +42,7 @@ from kafkalite.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRes
 from kafkalite.wire.stored import share_group as stored
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 ASSIGNOR = "simple"
 RETRY_MS = 500
@@ -117,7 +118,7 @@ class ShareOffsetsDeleted(EventOfKind):
     topic_ids: tuple[UUID, ...]
 
 
-def find_share_group(shard: "GroupShard", group_id: str) -> ShareGroup:
+def find_share_group(shard: "ShardState", group_id: str) -> ShareGroup:
     """Return a share group.
 
     Raises:
@@ -140,7 +141,7 @@ def _as_share_group(group: Group) -> ShareGroup:
 # --- Members ------------------------------------------------------------------------------------
 
 
-def _on_heartbeat(shard: "GroupShard", event: ShareHeartbeat, ticket: Ticket, now: Now) -> Result:
+def _on_heartbeat(shard: "ShardState", event: ShareHeartbeat, ticket: Ticket, now: Now) -> Result:
     request, step = event.request, shard.step(now)
     if request.member_epoch == LEAVE_EPOCH:
         group = find_share_group(shard, request.group_id)
@@ -161,7 +162,7 @@ def _on_heartbeat(shard: "GroupShard", event: ShareHeartbeat, ticket: Ticket, no
     return step.result()
 
 
-def _fence(shard: "GroupShard", step: Step, group: ShareGroup, member: ShareMember) -> None:
+def _fence(shard: "ShardState", step: Step, group: ShareGroup, member: ShareMember) -> None:
     """Remove a member; the next heartbeat of anybody computes a target (rule 389)."""
     names = group.counts_with(member, None)
     step.records += member_tombstones(group.group_id, member.member_id)
@@ -170,7 +171,7 @@ def _fence(shard: "GroupShard", step: Step, group: ShareGroup, member: ShareMemb
     )
 
 
-def _describe(shard: "GroupShard", event: DescribeShareGroup, ticket: Ticket, now: Now) -> Result:
+def _describe(shard: "ShardState", event: DescribeShareGroup, ticket: Ticket, now: Now) -> Result:
     del now
     group = find_share_group(shard, event.group_id)
     described = DescribedGroup(
@@ -184,7 +185,7 @@ def _describe(shard: "GroupShard", event: DescribeShareGroup, ticket: Ticket, no
     return Result(replies=((ticket, described),))
 
 
-def _described(shard: "GroupShard", member: ShareMember) -> Member:
+def _described(shard: "ShardState", member: ShareMember) -> Member:
     topics = []
     for topic_id, partitions in member.assigned.items():
         topic = shard.metadata.topic_by_id(topic_id)
@@ -215,7 +216,7 @@ def _write_states(
 
 
 def _on_initialized(
-    shard: "GroupShard", event: StatesInitialized, ticket: Ticket, now: Now
+    shard: "ShardState", event: StatesInitialized, ticket: Ticket, now: Now
 ) -> Result:
     group = shard.groups.get(event.group_id)
     if not isinstance(group, ShareGroup):
@@ -229,7 +230,7 @@ def _on_initialized(
     return _write_states(group, states, now, ticket, None)
 
 
-def _list_states(shard: "GroupShard", event: ListShareStates, ticket: Ticket, now: Now) -> Result:
+def _list_states(shard: "ShardState", event: ListShareStates, ticket: Ticket, now: Now) -> Result:
     del now
     group = shard.groups.get(event.group_id)
     states = group.states if isinstance(group, ShareGroup) else None
@@ -237,7 +238,7 @@ def _list_states(shard: "GroupShard", event: ListShareStates, ticket: Ticket, no
     return Result(replies=((ticket, found),))
 
 
-def _alter(shard: "GroupShard", event: AlterShareOffsets, ticket: Ticket, now: Now) -> Result:
+def _alter(shard: "ShardState", event: AlterShareOffsets, ticket: Ticket, now: Now) -> Result:
     found = shard.groups.get(event.group_id)
     group = ShareGroup(event.group_id) if found is None else _as_share_group(found)
     group.check_delete()
@@ -253,7 +254,7 @@ def _alter(shard: "GroupShard", event: AlterShareOffsets, ticket: Ticket, now: N
 
 
 def _delete_offsets(
-    shard: "GroupShard", event: DeleteShareOffsets, ticket: Ticket, now: Now
+    shard: "ShardState", event: DeleteShareOffsets, ticket: Ticket, now: Now
 ) -> Result:
     group = find_share_group(shard, event.group_id)
     group.check_delete()
@@ -282,7 +283,7 @@ def _delete_offsets(
 
 
 def _on_deleted(
-    shard: "GroupShard", event: ShareOffsetsDeleted, ticket: Ticket, now: Now
+    shard: "ShardState", event: ShareOffsetsDeleted, ticket: Ticket, now: Now
 ) -> Result:
     group = shard.groups.get(event.group_id)
     if not isinstance(group, ShareGroup) or group.states is None:
@@ -290,7 +291,7 @@ def _on_deleted(
     return _write_states(group, without_deleted(group.states, event.topic_ids), now, ticket, None)
 
 
-def states_of_deleted_topics(shard: "GroupShard") -> list[StoredRecord]:
+def states_of_deleted_topics(shard: "ShardState") -> list[StoredRecord]:
     """Return the records that take deleted topics out of all groups' share partitions."""
     found = []
     for group in shard.groups.values():
@@ -304,7 +305,7 @@ def states_of_deleted_topics(shard: "GroupShard") -> list[StoredRecord]:
 # --- Timers -------------------------------------------------------------------------------------
 
 
-def _on_timer(shard: "GroupShard", key: TimerKey, now: Now) -> Result:
+def _on_timer(shard: "ShardState", key: TimerKey, now: Now) -> Result:
     _, group_id, member_id = key
     group = shard.groups[group_id]
     member = group.members.get(member_id) if isinstance(group, ShareGroup) else None
@@ -317,7 +318,7 @@ def _on_timer(shard: "GroupShard", key: TimerKey, now: Now) -> Result:
     return step.result()
 
 
-def _on_loaded(shard: "GroupShard", step: Step, group: ShareGroup) -> None:
+def _on_loaded(shard: "ShardState", step: Step, group: ShareGroup) -> None:
     """Give every member its whole session, and what is being initialised time for that."""
     group.states_changed_ms = step.now.wall_ms
     timeout_ms = shard.metadata.group_config(group.group_id).share_session_timeout_ms
@@ -328,12 +329,12 @@ def _on_loaded(shard: "GroupShard", step: Step, group: ShareGroup) -> None:
 # --- Replay -------------------------------------------------------------------------------------
 
 
-def _found(shard: "GroupShard", group_id: str) -> ShareGroup | None:
+def _found(shard: "ShardState", group_id: str) -> ShareGroup | None:
     group = shard.groups.get(group_id)
     return group if isinstance(group, ShareGroup) else None
 
 
-def _made(shard: "GroupShard", group_id: str) -> ShareGroup:
+def _made(shard: "ShardState", group_id: str) -> ShareGroup:
     """Return the group, in place of a classic one that was there for its offsets alone."""
     group = shard.groups.get(group_id)
     if isinstance(group, ShareGroup):
@@ -344,13 +345,13 @@ def _made(shard: "GroupShard", group_id: str) -> ShareGroup:
     return made
 
 
-def _put(shard: "GroupShard", group: ShareGroup, member: ShareMember) -> None:
+def _put(shard: "ShardState", group: ShareGroup, member: ShareMember) -> None:
     before = set(group.topic_counts)
     group.put_member(member)
     _hear(shard, group, before)
 
 
-def _hear(shard: "GroupShard", group: ShareGroup, before: set[str]) -> None:
+def _hear(shard: "ShardState", group: ShareGroup, before: set[str]) -> None:
     """Have the group hear of the topics that it reads now, and of no others."""
     for topic in sorted(before - group.topic_counts.keys()):
         shard.subscribers.discard(topic, group.group_id)
@@ -359,7 +360,7 @@ def _hear(shard: "GroupShard", group: ShareGroup, before: set[str]) -> None:
 
 
 def _replay_member(
-    shard: "GroupShard", record: StoredRecord, key: stored.ShareGroupMemberMetadataKey
+    shard: "ShardState", record: StoredRecord, key: stored.ShareGroupMemberMetadataKey
 ) -> None:
     value = record.value
     if value is None:
@@ -377,7 +378,7 @@ def _replay_member(
 
 
 def _replay_group(
-    shard: "GroupShard", record: StoredRecord, key: stored.ShareGroupMetadataKey
+    shard: "ShardState", record: StoredRecord, key: stored.ShareGroupMetadataKey
 ) -> None:
     value = record.value
     if value is None:
@@ -395,7 +396,7 @@ def _replay_group(
 
 
 def _replay_target_epoch(
-    shard: "GroupShard", record: StoredRecord, key: stored.ShareGroupTargetAssignmentMetadataKey
+    shard: "ShardState", record: StoredRecord, key: stored.ShareGroupTargetAssignmentMetadataKey
 ) -> None:
     value = record.value
     if value is None:
@@ -410,7 +411,7 @@ def _replay_target_epoch(
 
 
 def _replay_target(
-    shard: "GroupShard", record: StoredRecord, key: stored.ShareGroupTargetAssignmentMemberKey
+    shard: "ShardState", record: StoredRecord, key: stored.ShareGroupTargetAssignmentMemberKey
 ) -> None:
     value = record.value
     if value is None:
@@ -424,7 +425,7 @@ def _replay_target(
 
 
 def _replay_current(
-    shard: "GroupShard", record: StoredRecord, key: stored.ShareGroupCurrentMemberAssignmentKey
+    shard: "ShardState", record: StoredRecord, key: stored.ShareGroupCurrentMemberAssignmentKey
 ) -> None:
     value = record.value
     if value is None:
@@ -446,7 +447,7 @@ def _replay_current(
 
 
 def _replay_states(
-    shard: "GroupShard", record: StoredRecord, key: stored.ShareGroupStatePartitionMetadataKey
+    shard: "ShardState", record: StoredRecord, key: stored.ShareGroupStatePartitionMetadataKey
 ) -> None:
     value: Any = record.value
     if value is None:

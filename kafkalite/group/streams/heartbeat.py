@@ -41,7 +41,7 @@ from kafkalite.wire.messages.streams_group_heartbeat import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
     from kafkalite.group.streams.tasks import TaskId
     from kafkalite.meta.group_configs import GroupConfig
 
@@ -67,7 +67,7 @@ class HeartbeatAnswer:
     missing_topics: Mapping[str, InternalTopic]
 
 
-def heartbeat(shard: "GroupShard", step: Step, event: StreamsHeartbeat) -> HeartbeatAnswer:
+def heartbeat(shard: "ShardState", step: Step, event: StreamsHeartbeat) -> HeartbeatAnswer:
     """Let a member join or go on.
 
     Raises:
@@ -137,7 +137,7 @@ class _Heartbeat:
 
     def __init__(
         self,
-        shard: "GroupShard",
+        shard: "ShardState",
         step: Step,
         group: StreamsGroup,
         request: StreamsGroupHeartbeatRequest,
@@ -356,7 +356,7 @@ class _Heartbeat:
         return response
 
 
-def _group(shard: "GroupShard", step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroup:
+def _group(shard: "ShardState", step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroup:
     """Return the group; one that is made is known to the shard when its records are (rule 463)."""
     group_id = request.group_id
     found = shard.groups.get(group_id)

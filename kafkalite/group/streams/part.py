@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from kafkalite.coordinator.shard import NOTHING, Now, Result, StoredRecord, Ticket
 from kafkalite.group.classic.join import JoinGroup
 from kafkalite.group.classic.part import join_classic
-from kafkalite.group.kinds import EventOfKind, GroupKind, Part
+from kafkalite.group.kinds import EventOfKind, GroupKind
+from kafkalite.group.part import Part
 from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.group.streams import records
 from kafkalite.group.streams.describe import described_group
@@ -30,7 +31,7 @@ from kafkalite.wire.messages.streams_group_heartbeat import StreamsGroupHeartbea
 from kafkalite.wire.stored import streams_group as stored
 
 if TYPE_CHECKING:
-    from kafkalite.group.shard import GroupShard
+    from kafkalite.group.shard_state import ShardState
 
 RETRY_MS = 500
 """After this time a member is fenced again whose fencing the log refused; Kafka's own number."""
@@ -45,7 +46,7 @@ class DescribeStreamsGroup(EventOfKind):
     group_id: str
 
 
-def _on_heartbeat(shard: "GroupShard", event: StreamsHeartbeat, ticket: Ticket, now: Now) -> Result:
+def _on_heartbeat(shard: "ShardState", event: StreamsHeartbeat, ticket: Ticket, now: Now) -> Result:
     step = shard.step(now)
     is_leaving = event.request.member_epoch == LEAVE_EPOCH
     answer = _leave(shard, step, event) if is_leaving else heartbeat(shard, step, event)
@@ -53,7 +54,7 @@ def _on_heartbeat(shard: "GroupShard", event: StreamsHeartbeat, ticket: Ticket, 
     return step.result()
 
 
-def _leave(shard: "GroupShard", step: Step, event: StreamsHeartbeat) -> HeartbeatAnswer:
+def _leave(shard: "ShardState", step: Step, event: StreamsHeartbeat) -> HeartbeatAnswer:
     """Let a member go (rule 489)."""
     request = event.request
     group = _existing(shard, request.group_id)
@@ -80,19 +81,19 @@ def _fence(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
     )
 
 
-def _describe(shard: "GroupShard", event: DescribeStreamsGroup, ticket: Ticket, now: Now) -> Result:
+def _describe(shard: "ShardState", event: DescribeStreamsGroup, ticket: Ticket, now: Now) -> Result:
     del now
     return Result(replies=((ticket, described_group(_existing(shard, event.group_id))),))
 
 
-def _existing(shard: "GroupShard", group_id: str) -> StreamsGroup:
+def _existing(shard: "ShardState", group_id: str) -> StreamsGroup:
     group = shard.groups.get(group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     return as_streams_group(group)
 
 
-def _on_join(shard: "GroupShard", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
+def _on_join(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
     """Make an empty group a classic one; its offsets stay."""
     group = as_streams_group(shard.groups[event.request.group_id])
     if group.members:
@@ -115,7 +116,7 @@ def _on_join(shard: "GroupShard", event: JoinGroup, ticket: Ticket, now: Now) ->
 # --- Timers -------------------------------------------------------------------------------------
 
 
-def _on_timer(shard: "GroupShard", key: TimerKey, now: Now) -> Result:
+def _on_timer(shard: "ShardState", key: TimerKey, now: Now) -> Result:
     kind, group_id, member_id = key
     step = shard.step(now)
     group = as_streams_group(shard.groups[group_id])
@@ -151,7 +152,7 @@ def _end_initial_delay(step: Step, group: StreamsGroup) -> None:
     )
 
 
-def _on_loaded(shard: "GroupShard", step: Step, group: StreamsGroup) -> None:
+def _on_loaded(shard: "ShardState", step: Step, group: StreamsGroup) -> None:
     """Give every member its whole session, and who gives up tasks its whole time for that."""
     config = shard.metadata.group_config(group.group_id)
     for member in group.members.values():
@@ -165,12 +166,12 @@ def _on_loaded(shard: "GroupShard", step: Step, group: StreamsGroup) -> None:
 # --- Replay (rule 486) --------------------------------------------------------------------------
 
 
-def _found(shard: "GroupShard", group_id: str) -> StreamsGroup | None:
+def _found(shard: "ShardState", group_id: str) -> StreamsGroup | None:
     group = shard.groups.get(group_id)
     return group if isinstance(group, StreamsGroup) else None
 
 
-def _made(shard: "GroupShard", group_id: str) -> StreamsGroup:
+def _made(shard: "ShardState", group_id: str) -> StreamsGroup:
     """Return the group, in place of a classic one that was there for its offsets alone."""
     group = shard.groups.get(group_id)
     if isinstance(group, StreamsGroup):
@@ -182,7 +183,7 @@ def _made(shard: "GroupShard", group_id: str) -> StreamsGroup:
 
 
 def _replay_metadata(
-    shard: "GroupShard", record: StoredRecord, key: stored.StreamsGroupMetadataKey
+    shard: "ShardState", record: StoredRecord, key: stored.StreamsGroupMetadataKey
 ) -> None:
     value = record.value
     if value is None:
@@ -202,7 +203,7 @@ def _replay_metadata(
 
 
 def _replay_member(
-    shard: "GroupShard", record: StoredRecord, key: stored.StreamsGroupMemberMetadataKey
+    shard: "ShardState", record: StoredRecord, key: stored.StreamsGroupMemberMetadataKey
 ) -> None:
     value = record.value
     if value is None:
@@ -219,7 +220,7 @@ def _replay_member(
 
 
 def _replay_target_metadata(
-    shard: "GroupShard", record: StoredRecord, key: stored.StreamsGroupTargetAssignmentMetadataKey
+    shard: "ShardState", record: StoredRecord, key: stored.StreamsGroupTargetAssignmentMetadataKey
 ) -> None:
     value = record.value
     if value is None:
@@ -234,7 +235,7 @@ def _replay_target_metadata(
 
 
 def _replay_target(
-    shard: "GroupShard", record: StoredRecord, key: stored.StreamsGroupTargetAssignmentMemberKey
+    shard: "ShardState", record: StoredRecord, key: stored.StreamsGroupTargetAssignmentMemberKey
 ) -> None:
     value = record.value
     if value is None:
@@ -247,7 +248,7 @@ def _replay_target(
 
 
 def _replay_current(
-    shard: "GroupShard", record: StoredRecord, key: stored.StreamsGroupCurrentMemberAssignmentKey
+    shard: "ShardState", record: StoredRecord, key: stored.StreamsGroupCurrentMemberAssignmentKey
 ) -> None:
     value = record.value
     if value is None:
@@ -262,7 +263,7 @@ def _replay_current(
 
 
 def _replay_topology(
-    shard: "GroupShard", record: StoredRecord, key: stored.StreamsGroupTopologyKey
+    shard: "ShardState", record: StoredRecord, key: stored.StreamsGroupTopologyKey
 ) -> None:
     value = record.value
     if value is None:
@@ -274,7 +275,7 @@ def _replay_topology(
     _set_topology(shard, _made(shard, key.group_id), Topology(value))
 
 
-def _set_topology(shard: "GroupShard", group: StreamsGroup, topology: Topology | None) -> None:
+def _set_topology(shard: "ShardState", group: StreamsGroup, topology: Topology | None) -> None:
     """Have the group hear of the topics that it needs now, and of no others."""
     for topic in () if group.topology is None else group.topology.required_topics:
         shard.subscribers.discard(topic, group.group_id)

@@ -10,9 +10,10 @@ from kafkalite.group.consumer.events import (
     DescribeConsumerGroup,
     PatternsResolved,
 )
-from kafkalite.group.consumer.group import ConsumerGroup, Resolution
+from kafkalite.group.consumer.group import ConsumerGroup
 from kafkalite.group.consumer.heartbeat import check_heartbeat
 from kafkalite.group.consumer.patterns import matching_topics
+from kafkalite.group.consumer.records import Resolution
 from kafkalite.group.effects import ResolvePatterns
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.shard import TopicsChanged
