@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import kafkalite
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4
+from compat_tests.apache_suite import document as apache_suite
 from compat_tests.broker import is_default
 from compat_tests.client_suites import document as client_suites
 from compat_tests.clients import all_clients
@@ -169,6 +170,7 @@ def render() -> str:
     rows = "".join(f"| {title} | {_mark(test)} |\n" for test, title in SHARE_GROUPS.items())
     parts.append("## Share groups\n\n| | |\n|---|---|\n" + rows)
     parts.append(client_suites.section())
+    parts.append(apache_suite.section())
     return "\n".join(parts)
 
 

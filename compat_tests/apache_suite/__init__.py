@@ -1,0 +1,1 @@
+"""Apache Kafka's own integration tests, unchanged, with brokers of kafkalite under them."""

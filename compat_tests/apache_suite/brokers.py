@@ -1,0 +1,119 @@
+"""Keeps the broker processes of the tests: reads a line of JSON for each command, answers with one.
+
+``{"do": "create", "brokers": {"0": {settings}}}`` answers ``{"cluster": 1}``; ``start`` and
+``stop`` take ``cluster`` and ``brokers``, ``close`` a cluster. All ends when standard input does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from kafkalite.testing.broker_process import BrokerProcess
+from kafkalite.testing.zookeeper import ZooKeeper
+
+#: Kafka's test kit misses a dead broker after 9 seconds; ZooKeeper is told by the session.
+_CLUSTER_SETTINGS = {
+    "zookeeper.session.timeout.ms": "6000",
+    "zookeeper.connection.timeout.ms": "18000",
+}
+
+
+class Clusters:
+    """Clusters by number; those of several brokers share a ZooKeeper, with a root for each.
+
+    Args:
+        directory: for settings and logs of the brokers, kept.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._zookeeper: ZooKeeper | None = None
+        self._clusters: dict[int, dict[int, BrokerProcess]] = {}
+
+    def create(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Prepare brokers."""
+        number = len(self._clusters) + 1
+        directory = self._directory / f"cluster-{number}"
+        directory.mkdir(parents=True)
+        more = {}
+        if len(request["brokers"]) > 1:
+            if self._zookeeper is None:
+                self._zookeeper = ZooKeeper().start()
+            more = {
+                **_CLUSTER_SETTINGS,
+                "zookeeper.connect": f"{self._zookeeper.connect}/{number}",
+            }
+        self._clusters[number] = {
+            int(broker_id): BrokerProcess(
+                int(broker_id),
+                directory=directory,
+                host="localhost",
+                port=0,
+                peer_port=0,
+                settings=settings | more,
+            )
+            for broker_id, settings in request["brokers"].items()
+        }
+        return {"cluster": number}
+
+    def start(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Start brokers at once; answer when all of them serve."""
+        brokers = self._chosen(request)
+        for broker in brokers:
+            broker.launch()
+        for broker in brokers:
+            broker.wait_ready()
+        return {}
+
+    def stop(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Stop brokers in order."""
+        for broker in self._chosen(request):
+            broker.stop()
+        return {}
+
+    def close(self, request: dict[str, Any]) -> dict[str, Any]:
+        """End the brokers of a cluster at once."""
+        self._end(self._clusters[request["cluster"]])
+        return {}
+
+    def close_all(self) -> None:
+        """End everything."""
+        for cluster in self._clusters.values():
+            self._end(cluster)
+        if self._zookeeper is not None:
+            self._zookeeper.close()
+
+    def _chosen(self, request: dict[str, Any]) -> list[BrokerProcess]:
+        return [self._clusters[request["cluster"]][number] for number in request["brokers"]]
+
+    @staticmethod
+    def _end(cluster: dict[int, BrokerProcess]) -> None:
+        for broker in cluster.values():
+            if broker.is_running:
+                broker.kill()
+
+
+def main() -> None:
+    """Serve one program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path)
+    clusters = Clusters(parser.parse_args().directory)
+    commands = {name: getattr(clusters, name) for name in ("create", "start", "stop", "close")}
+    try:
+        for line in sys.stdin:
+            request = json.loads(line)
+            try:
+                answer = commands[request["do"]](request)
+            except Exception as error:  # the test is told, and goes on
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(answer), flush=True)
+    finally:
+        clusters.close_all()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+package kafkalite.suite;
+
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.kafka.clients.NodeApiVersions;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.MetadataRequestData;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.MetadataRequest;
+import org.apache.kafka.common.requests.MetadataResponse;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.KRaftMetadataCache;
+
+/** What one broker knows of the cluster, asked by Metadata requests to its internal listener. */
+public final class MetadataView {
+    private final int port;
+
+    public MetadataView(int port) {
+        this.port = port;
+    }
+
+    /** A stand-in for the broker's cache. */
+    public KRaftMetadataCache asCache() {
+        return Doubles.of(KRaftMetadataCache.class, Map.of(
+            "numPartitions", call -> topic(call.getArgument(0)).map(t -> t.partitionMetadata().size()),
+            "contains", call -> call.getArgument(0) instanceof String name
+                && topic(name).isPresent(),
+            "getTopicId", call -> topic(call.getArgument(0))
+                .map(MetadataResponse.TopicMetadata::topicId).orElse(Uuid.ZERO_UUID),
+            "hasAliveBroker", call -> brokerIds().contains((Integer) call.getArgument(0)),
+            "getLeaderAndIsr", call -> leaderAndIsr(call.getArgument(0), call.getArgument(1))));
+    }
+
+    /** Ids of the brokers that are alive, none if this one does not answer. */
+    public List<Integer> brokerIds() {
+        try {
+            return ask(MetadataRequest.Builder.forTopicNames(List.of(), false))
+                .brokers().stream().map(node -> node.id()).toList();
+        } catch (IOException away) {
+            return List.of();
+        }
+    }
+
+    private Optional<LeaderAndIsr> leaderAndIsr(String topic, int partition) throws IOException {
+        return topic(topic).stream().flatMap(t -> t.partitionMetadata().stream())
+            .filter(p -> p.partition() == partition).findFirst()
+            .map(p -> new LeaderAndIsr(p.leaderId.orElse(-1), p.leaderEpoch.orElse(0),
+                p.inSyncReplicaIds, org.apache.kafka.metadata.LeaderRecoveryState.RECOVERED, 0));
+    }
+
+    private Optional<MetadataResponse.TopicMetadata> topic(String name) throws IOException {
+        return ask(MetadataRequest.Builder.forTopicNames(List.of(name), false)).topicMetadata()
+            .stream().filter(topic -> topic.error() == Errors.NONE).findFirst();
+    }
+
+    private MetadataResponse ask(MetadataRequest.Builder builder) throws IOException {
+        short version = 12;
+        RequestHeader header = new RequestHeader(ApiKeys.METADATA, version, "apache-suite", 1);
+        ByteBuffer request = org.apache.kafka.common.requests.RequestUtils.serialize(
+            header.data(), header.headerVersion(), builder.build(version).data(), version);
+        try (Socket socket = new Socket("127.0.0.1", port)) {
+            socket.setSoTimeout(10_000);
+            OutputStream out = socket.getOutputStream();
+            out.write(ByteBuffer.allocate(4).putInt(request.remaining()).array());
+            byte[] bytes = new byte[request.remaining()];
+            request.get(bytes);
+            out.write(bytes);
+            DataInputStream in = new DataInputStream(socket.getInputStream());
+            byte[] answer = in.readNBytes(in.readInt());
+            return (MetadataResponse) AbstractResponse.parseResponse(ByteBuffer.wrap(answer), header);
+        }
+    }
+}

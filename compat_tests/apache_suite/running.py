@@ -1,0 +1,156 @@
+"""Runs one class of Apache Kafka's tests in a Java machine of its own and reads what it tells."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compat_tests.apache_suite.jars import RESOURCES, classes_dir, libs_dir
+from compat_tests.toolchains import find_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_JVM_OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+#: Kafka's build gives these to its tests, too; mocks of classes need the agent.
+_OPENED = ("java.base/java.util=ALL-UNNAMED", "java.base/java.util.concurrent=ALL-UNNAMED")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the tests of one class.
+
+    Attributes:
+        failed: messages by test.
+        not_applicable: reasons by test.
+        problem: why the class did not come to its end, None if it did.
+    """
+
+    passed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    not_applicable: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    problem: str | None = None
+
+
+def run_class(
+    name: str,
+    *,
+    broker: str,
+    timeout_s: float,
+    not_applicable: Mapping[str, str] | None = None,
+    keep: Path | None = None,
+    methods: Iterable[str] = (),
+) -> Outcome:
+    """Run a class, or only methods of it, and return what became of its tests.
+
+    Args:
+        broker: "kafkalite", or "apache" for Kafka's own classes.
+        timeout_s: after which the Java machine is ended.
+        not_applicable: methods (`Class#method`) that are not started, with the reason.
+        keep: folder for the logs; removed at the end if None.
+    """
+    with contextlib.ExitStack() as clean_up:
+        if keep is None:
+            scratch = tempfile.TemporaryDirectory(prefix="suite-", ignore_cleanup_errors=True)
+            keep = Path(clean_up.enter_context(scratch))
+        else:
+            shutil.rmtree(keep, ignore_errors=True)
+            keep.mkdir(parents=True)
+        reasons = keep / "not-applicable.tsv"
+        rows = (not_applicable or {}).items()
+        reasons.write_text("".join(f"{method}\t{reason}\n" for method, reason in rows))
+        chosen = [f"{name}#{method}" for method in methods] or [name]
+        return _run(_command(broker, keep, reasons, chosen), keep, timeout_s)
+
+
+def _command(broker: str, keep: Path, reasons: Path, chosen: list[str]) -> list[str]:
+    libs, classes = libs_dir(), classes_dir()
+    folders = [classes / "runner", RESOURCES]
+    options = [f"-Dsuite.not.applicable={reasons}", f"-Djava.io.tmpdir={keep}"]
+    if broker == "kafkalite":
+        folders.insert(0, classes / "stand-ins")
+        keeper = f"{sys.executable} -m compat_tests.apache_suite.brokers {keep}"
+        options += ["-Dsuite.kafkalite=true", f"-Dsuite.brokers.command={keeper}"]
+    classpath = ":".join([*map(str, folders), f"{libs / 'libs'}/*"])
+    for opened in _OPENED:
+        options += ["--add-opens", opened]
+    mockito = next((libs / "libs").glob("mockito-core-*.jar"))
+    return [
+        find_program("java"),
+        *_JVM_OPTIONS,
+        f"-javaagent:{mockito}",
+        f"-Dlog4j2.configurationFile={libs / 'log4j2.properties'}",
+        *options,
+        "-cp",
+        classpath,
+        "kafkalite.suite.Run",
+        *chosen,
+    ]
+
+
+def _run(command: list[str], keep: Path, timeout_s: float) -> Outcome:
+    outcome = Outcome()
+    with open(keep / "stderr.log", "wb") as log, open(keep / "tests.jsonl", "w") as progress:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "KAFKA_OPTS": ""},
+        )
+        watchdog = threading.Timer(timeout_s, process.kill)
+        watchdog.start()
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                progress.write(line)
+                progress.flush()
+                _take(outcome, json.loads(line))
+        finally:
+            watchdog.cancel()
+            process.stdout.close()
+            if process.poll() is None and process.wait(30) is None:
+                process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode != 0:
+        timed_out = process.returncode == -signal.SIGKILL
+        tail = (keep / "stderr.log").read_text(errors="replace")[-1500:]
+        outcome.problem = f"no end in {timeout_s:.0f} s" if timed_out else tail
+    return outcome
+
+
+def _take(outcome: Outcome, line: dict[str, str | float]) -> None:
+    outcome.seconds = round(outcome.seconds + float(line["seconds"]), 1)
+    test = _name(str(line["id"]), str(line["name"]))
+    if line["status"] == "passed":
+        outcome.passed += 1
+    elif line["status"] == "failed":
+        outcome.failed[test] = str(line["message"])
+    else:
+        outcome.not_applicable[test] = str(line["message"])
+
+
+def _name(unique_id: str, display_name: str) -> str:
+    """Return a test's method, with the number of its run where there are several."""
+    method, number = "", ""
+    for part in unique_id.split("/"):
+        kind, _, value = part.strip("[]").partition(":")
+        if kind in ("method", "test-template"):
+            method = value.partition("(")[0]
+        elif kind in ("test-template-invocation", "dynamic-test"):
+            number = value
+    return (method or display_name) + number
