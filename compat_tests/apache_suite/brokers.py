@@ -1,7 +1,8 @@
 """Keeps the broker processes of the tests: reads a line of JSON for each command, answers with one.
 
-``{"do": "create", "brokers": {"0": {settings}}}`` answers ``{"cluster": 1}``; ``start`` and
-``stop`` take ``cluster`` and ``brokers``, ``close`` a cluster. All ends when standard input does.
+``{"do": "create", "zookeeper": true}`` answers ``{"cluster": 1}``; ``add`` takes this ``cluster``,
+a ``broker`` and its ``settings``, ``start`` and ``stop`` the ``brokers``, ``close`` all of a
+cluster. All ends when standard input does.
 """
 
 from __future__ import annotations
@@ -33,32 +34,34 @@ class Clusters:
         self._directory = directory
         self._zookeeper: ZooKeeper | None = None
         self._clusters: dict[int, dict[int, BrokerProcess]] = {}
+        self._settings: dict[int, dict[str, str]] = {}
 
     def create(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Prepare brokers."""
+        """Begin a cluster, with a ZooKeeper if it may have several brokers."""
         number = len(self._clusters) + 1
-        directory = self._directory / f"cluster-{number}"
-        directory.mkdir(parents=True)
-        more = {}
-        if len(request["brokers"]) > 1:
+        self._clusters[number] = {}
+        self._settings[number] = {}
+        if request["zookeeper"]:
             if self._zookeeper is None:
                 self._zookeeper = ZooKeeper().start()
-            more = {
-                **_CLUSTER_SETTINGS,
-                "zookeeper.connect": f"{self._zookeeper.connect}/{number}",
-            }
-        self._clusters[number] = {
-            int(broker_id): BrokerProcess(
-                int(broker_id),
-                directory=directory,
-                host="localhost",
-                port=0,
-                peer_port=0,
-                settings=settings | more,
-            )
-            for broker_id, settings in request["brokers"].items()
-        }
+            root = {"zookeeper.connect": f"{self._zookeeper.connect}/{number}"}
+            self._settings[number] = _CLUSTER_SETTINGS | root
         return {"cluster": number}
+
+    def add(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Prepare a broker."""
+        number, broker_id = request["cluster"], request["broker"]
+        directory = self._directory / f"cluster-{number}"
+        directory.mkdir(parents=True, exist_ok=True)
+        self._clusters[number][broker_id] = BrokerProcess(
+            broker_id,
+            directory=directory,
+            host="localhost",
+            port=0,
+            peer_port=0,
+            settings=request["settings"] | self._settings[number],
+        )
+        return {}
 
     def start(self, request: dict[str, Any]) -> dict[str, Any]:
         """Start brokers at once; answer when all of them serve."""
@@ -102,7 +105,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path)
     clusters = Clusters(parser.parse_args().directory)
-    commands = {name: getattr(clusters, name) for name in ("create", "start", "stop", "close")}
+    names = ("create", "add", "start", "stop", "close")
+    commands = {name: getattr(clusters, name) for name in names}
     try:
         for line in sys.stdin:
             request = json.loads(line)

@@ -68,9 +68,10 @@ rootLogger.level=${sys:suite.log.level:-ERROR}
 rootLogger.appenderRef.err.ref=err
 """
 
-#: Our sources, and the file by which JUnit finds the extension among them.
+#: Our sources, with the files by which JUnit finds the extensions among them.
 _JAVA = Path(__file__).parent / "java"
-RESOURCES = _JAVA / "runner"
+RUNNER = _JAVA / "runner"
+STAND_INS = _JAVA / "stand_ins"
 
 
 def _dependency(group: str, artifact: str, version: str, kind: str = "") -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat_tests.apache_suite.jars import RESOURCES, classes_dir, libs_dir
+from compat_tests.apache_suite.jars import RUNNER, STAND_INS, classes_dir, libs_dir
 from compat_tests.toolchains import find_program
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def run_class(
 
 def _command(broker: str, keep: Path, reasons: Path, chosen: list[str]) -> list[str]:
     libs, classes = libs_dir(), classes_dir()
-    folders = [classes / "runner", RESOURCES]
+    folders = [classes / "runner", RUNNER]
     options = [f"-Dsuite.not.applicable={reasons}", f"-Djava.io.tmpdir={keep}"]
     if broker == "kafkalite":
-        folders.insert(0, classes / "stand-ins")
+        folders = [classes / "stand-ins", STAND_INS, *folders]
         keeper = f"{sys.executable} -m compat_tests.apache_suite.brokers {keep}"
         options += ["-Dsuite.kafkalite=true", f"-Dsuite.brokers.command={keeper}"]
     classpath = ":".join([*map(str, folders), f"{libs / 'libs'}/*"])

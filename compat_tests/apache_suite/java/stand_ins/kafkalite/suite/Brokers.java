@@ -7,11 +7,10 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
-import java.util.Collection;
 import java.util.Map;
 
 /** Broker processes, started and stopped by `python -m compat_tests.apache_suite.brokers`. */
-public final class Brokers {
+final class Brokers {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static Brokers instance;
     private final Writer input;
@@ -27,7 +26,7 @@ public final class Brokers {
     }
 
     /** One program serves all clusters of this Java machine, and ends with it. */
-    public static synchronized Brokers instance() {
+    static synchronized Brokers instance() {
         try {
             if (instance == null) {
                 instance = new Brokers();
@@ -38,27 +37,8 @@ public final class Brokers {
         }
     }
 
-    /** Prepare brokers, given as settings by id; returns the cluster's number. */
-    public int create(Map<Integer, Map<String, String>> settings) {
-        return ask(Map.of("do", "create", "brokers", settings)).get("cluster").asInt();
-    }
-
-    /** Start brokers and return when all of them serve clients. */
-    public void start(int cluster, Collection<Integer> ids) {
-        ask(Map.of("do", "start", "cluster", cluster, "brokers", ids));
-    }
-
-    /** Stop brokers by SIGTERM, one after another. */
-    public void stop(int cluster, Collection<Integer> ids) {
-        ask(Map.of("do", "stop", "cluster", cluster, "brokers", ids));
-    }
-
-    /** End all brokers of a cluster at once. */
-    public void close(int cluster) {
-        ask(Map.of("do", "close", "cluster", cluster));
-    }
-
-    private synchronized JsonNode ask(Map<String, Object> request) {
+    /** Send a command; a refusal is thrown. */
+    synchronized JsonNode ask(Map<String, Object> request) {
         try {
             input.write(JSON.writeValueAsString(request) + "\n");
             input.flush();

@@ -25,7 +25,8 @@ public final class Doubles {
         return of(type, NONE);
     }
 
-    private static Object answer(
+    /** The answer of such a stand-in to any call. */
+    static Object answer(
         Class<?> type, Map<String, Answer<?>> methods, InvocationOnMock call
     ) throws Throwable {
         String name = call.getMethod().getName();

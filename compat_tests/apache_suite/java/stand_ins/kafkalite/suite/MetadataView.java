@@ -8,16 +8,18 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import org.apache.kafka.clients.NodeApiVersions;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.MetadataRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.MetadataRequest;
 import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.common.requests.RequestHeader;
-import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.RequestUtils;
 import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 
 /** What one broker knows of the cluster, asked by Metadata requests to its internal listener. */
@@ -50,11 +52,17 @@ public final class MetadataView {
         }
     }
 
+    /** Id of a partition's leader, -1 if it has none. */
+    public int leaderOf(TopicPartition partition) throws IOException {
+        return leaderAndIsr(partition.topic(), partition.partition())
+            .map(LeaderAndIsr::leader).orElse(-1);
+    }
+
     private Optional<LeaderAndIsr> leaderAndIsr(String topic, int partition) throws IOException {
         return topic(topic).stream().flatMap(t -> t.partitionMetadata().stream())
             .filter(p -> p.partition() == partition).findFirst()
             .map(p -> new LeaderAndIsr(p.leaderId.orElse(-1), p.leaderEpoch.orElse(0),
-                p.inSyncReplicaIds, org.apache.kafka.metadata.LeaderRecoveryState.RECOVERED, 0));
+                p.inSyncReplicaIds, LeaderRecoveryState.RECOVERED, 0));
     }
 
     private Optional<MetadataResponse.TopicMetadata> topic(String name) throws IOException {
@@ -65,7 +73,7 @@ public final class MetadataView {
     private MetadataResponse ask(MetadataRequest.Builder builder) throws IOException {
         short version = 12;
         RequestHeader header = new RequestHeader(ApiKeys.METADATA, version, "apache-suite", 1);
-        ByteBuffer request = org.apache.kafka.common.requests.RequestUtils.serialize(
+        ByteBuffer request = RequestUtils.serialize(
             header.data(), header.headerVersion(), builder.build(version).data(), version);
         try (Socket socket = new Socket("127.0.0.1", port)) {
             socket.setSoTimeout(10_000);

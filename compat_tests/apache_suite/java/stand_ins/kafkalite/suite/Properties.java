@@ -37,6 +37,10 @@ public final class Properties {
         "org.apache.kafka.common.replica.RackAwareReplicaSelector", "range", "uniform", "simple",
         "");
 
+    private static final Set<String> OF_KRAFT = Set.of(
+        "controller.listener.names", "controller.quorum.voters", "metadata.log.dir", "process.roles",
+        "server.max.startup.time.ms");
+
     private final TestKitNodes nodes;
     private final Map<String, Object> given;
     private final boolean hasLogins;
@@ -75,10 +79,24 @@ public final class Properties {
         return new KafkaConfig(all, false);
     }
 
+    /** Where a broker listens. */
+    public Listeners listenersOf(KafkaConfig config) {
+        Map<String, Object> all = ofTest(config.nodeId());
+        String name = nodes.brokerListenerName().value();
+        return new Listeners(text(all.getOrDefault("listeners", name + "://localhost:0")),
+            text(all.getOrDefault("listener.security.protocol.map",
+                name + ":" + nodes.brokerListenerProtocol().name)));
+    }
+
     /** What the process gets: the test's properties, and where it listens. */
     public Map<String, String> settingsOf(Broker broker) {
+        return settings(ofTest(broker.id), broker, nodes.clusterId());
+    }
+
+    /** Properties of Kafka as settings of kafkalite. */
+    static Map<String, String> settings(Map<String, ?> given, Broker broker, String clusterId) {
         Map<String, String> all = new TreeMap<>();
-        ofTest(broker.id).forEach((name, value) -> all.put(name, text(value)));
+        given.forEach((name, value) -> all.put(name, text(value)));
         for (String name : CLASSES) {
             for (String value : all.getOrDefault(name, "").split(",")) {
                 if (!KNOWN_CLASSES.contains(value.trim())) {
@@ -86,20 +104,13 @@ public final class Properties {
                 }
             }
         }
-        if (all.containsKey("listeners")) {
-            throw new NotApplicable("chooses the listeners: " + all.get("listeners"));
+        for (String name : OF_KRAFT) {
+            all.remove(name);
         }
-        String name = nodes.brokerListenerName().value();
-        all.put("listeners", name + "://localhost:" + broker.port
-            + ",SUITE://127.0.0.1:" + broker.internalPort);
-        all.put("advertised.listeners", name + "://localhost:" + broker.port
-            + ",SUITE://127.0.0.1:" + broker.internalPort);
-        all.put("listener.security.protocol.map",
-            name + ":" + nodes.brokerListenerProtocol().name + ",SUITE:PLAINTEXT");
-        all.put("inter.broker.listener.name", "SUITE");
+        broker.listeners.into(all);
         all.put("log.dirs", String.join(",", broker.config.logDirs()));
         all.put("node.id", Integer.toString(broker.id));
-        all.put("kafkalite.cluster.id", nodes.clusterId());
+        all.put("kafkalite.cluster.id", clusterId);
         all.put("kafkalite.profile", "kafka");
         return all;
     }
@@ -137,11 +148,10 @@ public final class Properties {
                     + ".plain.sasl.jaas.config",
                 ADMIN_LOGIN.replace(";", " " + known + ";"));
         }
-        for (TestKitNode node : new TestKitNode[] {
-            nodes.brokerNodes().get(id), nodes.controllerNodes().get(id)}) {
-            if (node != null) {
-                all.putAll(node.propertyOverrides());
-            }
+        // A broker of kafkalite is its own controller.
+        nodes.controllerNodes().values().forEach(node -> all.putAll(node.propertyOverrides()));
+        if (nodes.brokerNodes().containsKey(id)) {
+            all.putAll(nodes.brokerNodes().get(id).propertyOverrides());
         }
         return all;
     }

@@ -3,9 +3,7 @@ package org.apache.kafka.common.test;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Collection;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -14,10 +12,12 @@ import java.util.stream.Collectors;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
+import kafka.server.KafkaConfig;
 import kafkalite.suite.Broker;
-import kafkalite.suite.Brokers;
+import kafkalite.suite.Cluster;
 import kafkalite.suite.Controller;
 import kafkalite.suite.Features;
+import kafkalite.suite.Listeners;
 import kafkalite.suite.NotApplicable;
 import kafkalite.suite.Properties;
 import org.apache.kafka.clients.CommonClientConfigs;
@@ -25,6 +25,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.SaslConfigs;
+import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.Utils;
 
@@ -37,8 +38,8 @@ public class KafkaClusterTestKit implements AutoCloseable {
     private final MockFaultHandler fatal = new MockFaultHandler("fatalFaultHandler");
     private final MockFaultHandler nonFatal = new MockFaultHandler("nonFatalFaultHandler");
     private final Map<Integer, Broker> brokers = new TreeMap<>();
-    private final Map<Integer, Controller> controllers = new TreeMap<>();
-    private final int cluster;
+    private final Map<Integer, ControllerServer> controllers = new TreeMap<>();
+    private final Cluster cluster;
 
     public static class Builder {
         private final TestKitNodes nodes;
@@ -77,44 +78,32 @@ public class KafkaClusterTestKit implements AutoCloseable {
         this.nodes = nodes;
         this.deleteOnClose = deleteOnClose;
         Properties properties = new Properties(nodes, given);
-        Map<Integer, Map<String, String>> settings = new TreeMap<>();
+        cluster = new Cluster(nodes.brokerNodes().size() == 1);
         for (TestKitNode node : nodes.brokerNodes().values()) {
             for (String directory : node.logDataDirectories()) {
                 Files.createDirectories(Path.of(directory));
             }
-            Broker broker = new Broker(this, node.id(), nodes, properties.configOf(node.id()));
+            KafkaConfig config = properties.configOf(node.id());
+            Listeners listeners = properties.listenersOf(config);
+            Broker broker = new Broker(cluster, nodes.clusterId(), config, listeners);
             brokers.put(node.id(), broker);
-            settings.put(node.id(), properties.settingsOf(broker));
+            cluster.add(node.id(), properties.settingsOf(broker));
         }
         for (TestKitNode node : nodes.controllerNodes().values()) {
-            controllers.put(node.id(), new Controller(nodes, properties.configOf(node.id())));
+            controllers.put(node.id(),
+                Controller.of(nodes.clusterId(), properties.configOf(node.id())));
         }
         if (nodes.brokerListenerProtocol() == SecurityProtocol.SASL_PLAINTEXT) {
             Properties.writeLogins();
         }
-        cluster = Brokers.instance().create(settings);
     }
 
     public void format() {
     }
 
     public void startup() throws ExecutionException, InterruptedException {
-        startBrokers(brokers.keySet());
+        cluster.start(brokers.values());
         Features.apply(this, nodes.bootstrapMetadata());
-    }
-
-    /** Start some brokers, and return when they serve. */
-    public void startBrokers(Collection<Integer> ids) {
-        Brokers.instance().start(cluster, ids);
-        ids.forEach(id -> brokers.get(id).isRunning = true);
-    }
-
-    /** Stop one in order; nothing if it does not run. */
-    public void stopBroker(int id) {
-        if (brokers.get(id).isRunning) {
-            brokers.get(id).isRunning = false;
-            Brokers.instance().stop(cluster, List.of(id));
-        }
     }
 
     public void waitForReadyBrokers() throws ExecutionException, InterruptedException {
@@ -152,7 +141,8 @@ public class KafkaClusterTestKit implements AutoCloseable {
     }
 
     public String bootstrapServers() {
-        return brokers.values().stream().map(broker -> "localhost:" + broker.port)
+        return brokers.values().stream().map(broker -> "localhost:" + broker.listeners.port(
+                ListenerName.normalised(nodes.brokerListenerName().value())))
             .collect(Collectors.joining(","));
     }
 
@@ -161,9 +151,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
     }
 
     public Map<Integer, ControllerServer> controllers() {
-        Map<Integer, ControllerServer> found = new TreeMap<>();
-        controllers.forEach((id, controller) -> found.put(id, controller.server));
-        return found;
+        return controllers;
     }
 
     public org.apache.kafka.controller.Controller waitForActiveController() {
@@ -194,7 +182,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
 
     @Override
     public void close() throws Exception {
-        Brokers.instance().close(cluster);
+        cluster.close();
         if (deleteOnClose) {
             Utils.delete(new File(nodes.baseDirectory()));
         }
