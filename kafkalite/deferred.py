@@ -1,6 +1,6 @@
 """Answers that come later: one type for them, from a coordinator's shard to the connection."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -9,6 +9,17 @@ from kafkalite.types import mypyc_attr
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+
+async def in_steps(steps: Generator[None, None, T]) -> T:
+    """Return the value of a generator, with a turn for others at each of its steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            value: T = done.value
+            return value
+        await trio.lowlevel.checkpoint()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -36,6 +47,17 @@ class Deferred(Generic[T]):
             return convert(await self.wait())
 
         return Deferred(converted)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class InSteps(Deferred[T]):
+    """An answer of very many elements: made in steps, and encoded so (decision 0062)."""
+
+    __slots__ = ()
+
+    def map(self, convert: Callable[[T], U]) -> "InSteps[U]":
+        """Return what `convert` makes of the answer, to be encoded in steps as well."""
+        return InSteps(super().map(convert).wait)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from kafkalite.deferred import Deferred, Promise
+from kafkalite.deferred import Deferred, InSteps, Promise
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 
@@ -33,3 +33,12 @@ async def test_who_is_cancelled_is_forgotten():
     with trio.move_on_after(0):
         await promise.wait()
     assert forgotten
+
+
+async def test_what_is_made_in_steps_stays_so_when_it_is_converted():
+    async def seven():
+        return 7
+
+    converted = InSteps(seven).map(str)
+    assert isinstance(converted, InSteps)
+    assert await converted.wait() == "7"

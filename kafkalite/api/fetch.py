@@ -9,20 +9,21 @@ Followers fetch as consumers do, but up to the log end, and what they ask for te
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.current_leader import CurrentLeaders
+from kafkalite.api.fetch_reader import FetchReader, reader_of
 from kafkalite.api.fetch_session import CachedPartition, FetchPlan
 from kafkalite.api.handler import DelayedOperation, Handler
+from kafkalite.api.parts import PART_MAX
 from kafkalite.api.preferred_read_replica import preferred_replica
 from kafkalite.api.quotas import fetch_max_bytes
 from kafkalite.isr.partition import Partition
-from kafkalite.isr.partition_read import IsolationLevel, PartitionRead
+from kafkalite.isr.partition_read import PartitionRead
 from kafkalite.isr.recovering import LogEnd
 from kafkalite.isr.state import IsrMember
 from kafkalite.isr.traffic import TopicTraffic
@@ -43,18 +44,15 @@ from kafkalite.wire.messages.fetch import (
 )
 
 if TYPE_CHECKING:
+    from kafkalite.deferred import Deferred
     from kafkalite.isr.watchers import Watcher
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_ZSTD = 10
 FIRST_VERSION_WITH_SESSIONS = 7
-FIRST_VERSION_WITH_RACKS = 11
 FIRST_VERSION_WITH_CURRENT_LEADER = 12
 
 MOVED_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-CONSUMER = -1
-"""Replica id of ordinary consumers; tools that compare replicas send less."""
-NO_RACK = ""
 HIGH_WATERMARK_UPDATE_MS = 50
 """A follower hears of another high watermark after this time at most. At once would be a second
 Fetch for each append that is replicated; under load records are on their way much sooner."""
@@ -62,77 +60,44 @@ Fetch for each append that is replicated; under load records are on their way mu
 Results = list[tuple[CachedPartition, PartitionData]]
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchReader:
-    """The replica or client that fetches, and up to where it may read.
-
-    Attributes:
-        replica_id: of a follower, which reads up to the log end; negative for others.
-        broker_epoch: of the follower (KIP-903); -1 before v15.
-        isolation: what a consumer may see.
-        rack: of the consumer; NO_RACK if it did not tell.
-        may_follow: it may read from a follower (rule 78).
-        is_follower: it is a broker.
-    """
-
-    replica_id: int
-    broker_epoch: int
-    isolation: IsolationLevel
-    rack: str
-    may_follow: bool
-    is_follower: bool = False
-
-
-ORDINARY: dict[int, FetchReader] = {
-    level.value: FetchReader(
-        replica_id=CONSUMER, broker_epoch=-1, isolation=level, rack=NO_RACK, may_follow=True
-    )
-    for level in IsolationLevel
-}
-"""Consumers of today that do not say where they are: nearly all, so they are not made anew."""
-
-
-def _reader(request: FetchRequest, context: RequestContext) -> FetchReader:
-    state = request.replica_state
-    if (
-        state.replica_id == request.replica_id == CONSUMER
-        and not request.rack_id
-        and context.api_version >= FIRST_VERSION_WITH_RACKS
-        and request.isolation_level in ORDINARY
-    ):
-        return ORDINARY[request.isolation_level]
-    replica_id = request.replica_id if request.replica_id != CONSUMER else state.replica_id
-    if replica_id >= 0 and not context.is_inter_broker:
-        raise KafkaError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"followers do not fetch by listener {context.listener}",
-        )
-    knows_replicas = context.api_version >= FIRST_VERSION_WITH_RACKS or replica_id < CONSUMER
-    return FetchReader(
-        replica_id=replica_id,
-        broker_epoch=state.replica_epoch,
-        isolation=_isolation(request.isolation_level),
-        rack=request.rack_id or NO_RACK,
-        may_follow=replica_id < 0 and knows_replicas,
-        is_follower=replica_id >= 0,
-    )
-
-
-def handle(request: FetchRequest, context: RequestContext) -> "FetchResponse | DelayedFetch":
+def handle(request: FetchRequest, context: RequestContext) -> "FetchResponse | Deferred[Any]":
     """Answer at once if there is enough to send, else when there is (rule 70)."""
     context.is_consumer = True
-    reader = _reader(request, context)
+    reader = reader_of(request, context)
     plan = context.services.fetch_sessions.plan(
         request,
         by_topic_id=context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS,
         now_ms=context.now_ms,
     )
+    if len(plan.partitions) > PART_MAX:
+        return _in_steps(plan, request, reader, context)
     if reader.is_follower:
-        _note_progress(plan, reader, context)
-    results, enough = _read(plan, request, reader, context)
-    if enough or request.max_wait_ms <= 0 or not plan.partitions:
+        note_progress(plan.partitions, reader, context)
+    results, is_urgent, size, _ = read(
+        plan.partitions, reader, context, bytes_max(request, reader, context)
+    )
+    if is_urgent or size >= request.min_bytes or request.max_wait_ms <= 0 or not plan.partitions:
         return _response(plan, results, reader, context)
-    return DelayedFetch(plan, request, reader, context, results)
+    delayed = DelayedFetch(plan, request, reader, context, results)
+    delayed.watch(range(len(results)))
+    return delayed
+
+
+def _handle_large(request: FetchRequest, context: RequestContext) -> "Deferred[Any]":
+    """Answer a request that takes many bytes to name its partitions."""
+    from kafkalite.api.large_fetch import LargeFetch
+
+    context.is_consumer = True
+    return LargeFetch(request, reader_of(request, context), context)
+
+
+def _in_steps(
+    plan: FetchPlan, request: FetchRequest, reader: FetchReader, context: RequestContext
+) -> "Deferred[Any]":
+    """Answer a request whose session has very many partitions."""
+    from kafkalite.api.large_fetch import LargeFetch
+
+    return LargeFetch(request, reader, context, plan)
 
 
 def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) -> FetchResponse:
@@ -190,28 +155,44 @@ class DelayedFetch(DelayedOperation):
         self._moved: dict[int, None] = {}
         self._watched: list[tuple[Partition, Watcher, Watcher | None] | None]
         self._watched = [None] * len(results)
-        for index, cached in enumerate(plan.partitions):
-            self._watch(index, cached)
 
     def complete(self) -> FetchResponse | None:
         """Return the response if enough is there, something failed, or it is late."""
         moved, self._moved = self._moved, {}
-        for index in moved:
-            self._read_again(index)
-        if not (self._is_urgent or self._size >= self._request.min_bytes or self.is_late):
-            for index in moved:
-                self._watch(index, self._plan.partitions[index])
+        self.read_again(moved)
+        if not self.is_enough:
+            self.watch(moved)
             return None
         self.close()
-        results = self._results
-        if len(moved) != 1 or not self._is_all_of(*moved):
-            results, _ = _read(self._plan, self._request, self._reader, self._context)
-        return _response(self._plan, results, self._reader, self._context)
+        results, reader, context = self._results, self._reader, self._context
+        if len(moved) != 1 or not self.is_all_of(*moved):
+            remaining = bytes_max(self._request, reader, context)
+            results, *_ = read(self._plan.partitions, reader, context, remaining)
+        return _response(self._plan, results, reader, context)
 
     def close(self) -> None:
         """Watch nothing any more."""
-        for index in range(len(self._watched)):
+        self.unwatch(range(len(self._watched)))
+
+    def watch(self, indexes: Iterable[int]) -> None:
+        """Watch some partitions of the plan."""
+        for index in indexes:
+            self._watch(index, self._plan.partitions[index])
+
+    def unwatch(self, indexes: Iterable[int]) -> None:
+        """Watch some partitions no more."""
+        for index in indexes:
             self._unwatch(index)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it is to be answered now."""
+        return self._is_urgent or self._size >= self._request.min_bytes or self.is_late
+
+    def read_again(self, indexes: Iterable[int]) -> None:
+        """Look at what moved."""
+        for index in indexes:
+            self._read_again(index)
 
     def _read_again(self, index: int) -> None:
         cached, before = self._results[index]
@@ -222,11 +203,11 @@ class DelayedFetch(DelayedOperation):
         self._size += len(data.records or b"") - len(before.records or b"")
         self._is_urgent = self._is_urgent or respond_immediately
 
-    def _is_all_of(self, index: int) -> bool:
+    def is_all_of(self, index: int) -> bool:
         """Whether this partition, read just now, has all that would be returned."""
         return (
             len(self._results[index][1].records or b"") == self._size
-            and self._size <= _bytes_max(self._request, self._reader, self._context)
+            and self._size <= bytes_max(self._request, self._reader, self._context)
             and not self._reader.is_follower  # it is to hear of the others' high watermarks
         )
 
@@ -270,13 +251,15 @@ class DelayedFetch(DelayedOperation):
         self.on_change()
 
 
-def _note_progress(plan: FetchPlan, reader: FetchReader, context: RequestContext) -> None:
+def note_progress(
+    partitions: Iterable[CachedPartition], reader: FetchReader, context: RequestContext
+) -> None:
     """Let the leaders know what a follower has: everything before what it asks for (rule 163).
 
     Not so where its history is another one, or the offset unknown: the read tells it that.
     """
     now_ms = context.services.clock.real_monotonic_ms()
-    for cached in plan.partitions:
+    for cached in partitions:
         cached.refusal = None
         try:
             partition = _partition(cached, reader, context)
@@ -306,32 +289,36 @@ def _tell_recovering(cached: CachedPartition, reader: FetchReader, context: Requ
     )
 
 
-def _isolation(level: int) -> IsolationLevel:
-    try:
-        return IsolationLevel(level)
-    except ValueError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {level}") from None
-
-
-def _bytes_max(request: FetchRequest, reader: FetchReader, context: RequestContext) -> int:
+def bytes_max(request: FetchRequest, reader: FetchReader, context: RequestContext) -> int:
+    """Return how many bytes of records the answer may have, but for one batch."""
     if reader.is_follower:
         return min(request.max_bytes, context.services.fetch_max_bytes)
     return fetch_max_bytes(request.max_bytes, context)
 
 
-def _read(
-    plan: FetchPlan, request: FetchRequest, reader: FetchReader, context: RequestContext
-) -> tuple[Results, bool]:
-    """Read every partition of the plan in its order within the byte limits (rules 68-69).
+def read(
+    partitions: Iterable[CachedPartition],
+    reader: FetchReader,
+    context: RequestContext,
+    remaining: int,
+    size: int = 0,
+) -> tuple[Results, bool, int, int]:
+    """Read partitions in their order within the byte limits (rules 68-69).
 
-    Returns the results, and whether they may be sent now: enough bytes, or anything that the
-    client must hear of at once.
+    Args:
+        partitions: of a plan, or a part of them.
+        reader: that fetches.
+        context: of its request.
+        remaining: bytes that may still be returned.
+        size: bytes that are to be returned of the partitions before.
+
+    Returns:
+        The results, whether the client must hear of any of them at once, and the next `size` and
+        `remaining`.
     """
-    remaining = _bytes_max(request, reader, context)
-    size = 0
     urgent = False
     results: Results = []
-    for cached in plan.partitions:
+    for cached in partitions:
         data, respond_immediately = _read_one(
             cached,
             reader,
@@ -347,7 +334,7 @@ def _read(
         if has_more and size and remaining <= cached.max_bytes:
             remaining = 0  # a batch does not fit: to look for smaller ones costs too much
         results.append((cached, data))
-    return results, urgent or size >= request.min_bytes
+    return results, urgent, size, remaining
 
 
 def _read_one(
@@ -488,15 +475,25 @@ def failed_partition(index: int, code: ErrorCode) -> PartitionData:
 
 
 def _response(
-    plan: FetchPlan,
-    results: Iterable[tuple[CachedPartition, PartitionData]],
+    plan: FetchPlan, results: Results, reader: FetchReader, context: RequestContext
+) -> FetchResponse:
+    response = FetchResponse(session_id=plan.session_id)
+    leaders = add_results(response, plan.select(results), reader, context, None)
+    name_endpoints(response, leaders)
+    return response
+
+
+def add_results(
+    response: FetchResponse,
+    selected: Results,
     reader: FetchReader,
     context: RequestContext,
-) -> FetchResponse:
-    responses: list[FetchableTopicResponse] = []
-    leaders: CurrentLeaders | None = None
+    leaders: CurrentLeaders | None,
+) -> CurrentLeaders | None:
+    """Add what was read to the answer, and count it; return leaders that are to be named."""
+    responses = response.responses
     is_follower = reader.is_follower
-    for cached, data in plan.select(results):
+    for cached, data in selected:
         last = responses[-1] if responses else None
         if last is None or last.topic != cached.topic or last.topic_id != cached.topic_id:
             last = FetchableTopicResponse(
@@ -516,13 +513,16 @@ def _response(
                 _count_replicated(cached, traffic, len(records), reader, context)
             else:
                 traffic.bytes_out += len(records)
-    response = FetchResponse(session_id=plan.session_id, responses=responses)
+    return leaders
+
+
+def name_endpoints(response: FetchResponse, leaders: CurrentLeaders | None) -> None:
+    """Tell where the leaders are that were named."""
     if leaders is not None:
         response.node_endpoints = [
             NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
             for each in leaders.endpoints()
         ]
-    return response
 
 
 def _count_replicated(
@@ -550,4 +550,4 @@ def _name_leader(
         data.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
 
 
-HANDLERS = (Handler(FETCH, handle, refuse),)
+HANDLERS = (Handler(FETCH, handle, refuse, handle_large=_handle_large),)

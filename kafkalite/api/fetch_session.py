@@ -75,6 +75,10 @@ class CachedPartition:
         return news
 
 
+Partitions = dict[tuple[str, UUID, int], CachedPartition]
+"""By `CachedPartition.key`."""
+
+
 @dataclass(slots=True)
 class FetchSession:
     """Partitions that one client fetches, remembered between its requests (KIP-227)."""
@@ -87,7 +91,12 @@ class FetchSession:
     """Of a follower: consumers do not push it out (KIP-227)."""
     epoch: int = 1
     """Epoch that the next incremental request must carry: 1 to 2147483647, then 1 again."""
-    partitions: dict[tuple[str, UUID, int], CachedPartition] = field(default_factory=dict)
+    partitions: Partitions = field(default_factory=dict)
+
+    def ask_for(self, wanted: Partitions) -> None:
+        """Take over what an incremental request names."""
+        for key, asked in wanted.items():
+            self.partitions.setdefault(key, asked).update_from(asked)
 
 
 @dataclass(slots=True)
@@ -168,28 +177,37 @@ class FetchSessions:
             KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
                 FETCH_SESSION_TOPIC_ID_ERROR, answered at the top level with no topics.
         """
-        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
-            partitions = list(_requested(request).values())
-            if request.session_epoch == FINAL_EPOCH or not partitions:
-                return FetchPlan(partitions)
-            opened = self._open(
-                partitions, by_topic_id, now_ms, is_privileged=_replica_id(request) >= 0
+        if is_full(request):
+            return self.full_plan(
+                request, requested(request), by_topic_id=by_topic_id, now_ms=now_ms
             )
-            return FetchPlan(partitions, session=opened)
-        session = self._resume(request, by_topic_id=by_topic_id, now_ms=now_ms)
-        for key, wanted in _requested(request).items():
-            cached = session.partitions.setdefault(key, wanted)
-            cached.update_from(wanted)
+        session = self.resume(request, by_topic_id=by_topic_id, now_ms=now_ms)
+        session.ask_for(requested(request))
+        return self.rest_of_plan(session, request)
+
+    def full_plan(
+        self, request: FetchRequest, wanted: Partitions, *, by_topic_id: bool, now_ms: int
+    ) -> FetchPlan:
+        """Return what a full request means, which ends its session and may begin another."""
+        self._sessions.pop(request.session_id, None)
+        partitions = list(wanted.values())
+        if request.session_epoch == FINAL_EPOCH or not partitions:
+            return FetchPlan(partitions)
+        opened = self._open(wanted, by_topic_id, now_ms, is_privileged=_replica_id(request) >= 0)
+        return FetchPlan(partitions, session=opened)
+
+    def rest_of_plan(self, session: FetchSession, request: FetchRequest) -> FetchPlan:
+        """Return what a session means once it knows what an incremental request names."""
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
                 session.partitions.pop((topic.topic, topic.topic_id, index), None)
         if not session.partitions:
-            del self._sessions[session.session_id]
+            self.forget(session.session_id)
             return FetchPlan([], incremental=True)
         return FetchPlan(list(session.partitions.values()), session=session, incremental=True)
 
-    def _resume(self, request: FetchRequest, *, by_topic_id: bool, now_ms: int) -> FetchSession:
+    def resume(self, request: FetchRequest, *, by_topic_id: bool, now_ms: int) -> FetchSession:
+        """Return the session of an incremental request. Raises as `plan`."""
         session = self._sessions.get(request.session_id)
         if session is None:
             raise KafkaError(
@@ -213,7 +231,7 @@ class FetchSessions:
 
     def _open(
         self,
-        partitions: list[CachedPartition],
+        partitions: Partitions,
         by_topic_id: bool,
         now_ms: int,
         *,
@@ -227,7 +245,7 @@ class FetchSessions:
             self._next_id = (self._next_id + 1) % 2**31
         session = FetchSession(self._next_id, by_topic_id, now_ms, now_ms, is_privileged)
         self._next_id = (self._next_id + 1) % 2**31
-        session.partitions = {cached.key: cached for cached in partitions}
+        session.partitions = partitions
         self._sessions[session.session_id] = session
         return session
 
@@ -253,8 +271,14 @@ def _replica_id(request: FetchRequest) -> int:
     return max(request.replica_id, request.replica_state.replica_id)
 
 
-def _requested(request: FetchRequest) -> dict[tuple[str, UUID, int], CachedPartition]:
-    wanted = {}
+def is_full(request: FetchRequest) -> bool:
+    """Whether a request names all that it means."""
+    return request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
+
+
+def requested(request: FetchRequest) -> Partitions:
+    """Return what a request names, by its key."""
+    wanted: Partitions = {}
     for topic in request.topics:
         for partition in topic.partitions:
             cached = CachedPartition(

@@ -150,6 +150,7 @@ class Handler:
         parts: smaller requests that a very large one may be taken for, one after another, with
             turns for others in between (decision 0062).
         join: makes one response of those to the parts.
+        handle_large: called for a very large request in the place of `handle`.
     """
 
     api: Api[Any, Any]
@@ -161,6 +162,7 @@ class Handler:
     check: Callable[[Any, RequestContext], object] = _no_check
     parts: Callable[[Any], Iterable[Any]] = _whole
     join: Callable[[list[Any]], Any] = _only
+    handle_large: "Callable[[Any, RequestContext], Any] | None" = None
     is_special: bool = field(init=False)
     """Who asks, and who answers, is looked at before it is called."""
 

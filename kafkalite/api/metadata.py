@@ -5,7 +5,7 @@ replicas. v6: LISTENER_NOT_FOUND. v7: leader epochs. v8: authorized operations (
 v9: flexible. v10: topic IDs (KIP-516). v12: topics named by ID. v13: top-level error (KIP-1102).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ from kafkalite.api.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TO
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import Handler
 from kafkalite.api.listener_endpoints import Endpoints, endpoints_for, leader_for, offline_replicas
-from kafkalite.api.parts import by_topic, joined
-from kafkalite.deferred import Deferred
+from kafkalite.api.parts import PART_MAX, by_topic, joined
+from kafkalite.deferred import Deferred, InSteps, in_steps
 from kafkalite.meta.controller import PARTITIONS_AT_ONCE_MAX
 from kafkalite.types import INTERNAL_TOPICS, ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 FIRST_VERSION_BY_TOPIC_ID = 12
 FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 
+STEP_PARTITIONS = 500
+"""Partitions that are described in one turn, some milliseconds of work."""
+
 Refused = Mapping[str, ErrorCode]
 
 
@@ -43,7 +46,7 @@ def handle(
     """Answer from the image; topics to be created first make it wait until they have leaders."""
     image = context.services.metadata.image
     if request.topics is None or (not request.topics and context.api_version == 0):
-        return _response(request, context, image.topics.values())
+        return _response(request, context, list(image.topics.values()))
     wanted = _once_each(request, context)
     missing = [
         topic.name
@@ -57,7 +60,7 @@ def handle(
         missing = _without_deleted(missing, context)
     if may_create and missing:
         return Deferred(partial(_create_missing, request, wanted, context, missing))
-    return _response(request, context, _named(wanted, image, {}))
+    return _response(request, context, list(_named(wanted, image, {})))
 
 
 def refuse(
@@ -132,7 +135,8 @@ async def _create_missing(
         for name, error in refused.items()
         if error.code is not ErrorCode.POLICY_VIOLATION
     }
-    return _response(request, context, _named(wanted, image, codes))
+    response = _response(request, context, list(_named(wanted, image, codes)))
+    return await response.wait() if isinstance(response, Deferred) else response
 
 
 def _named(
@@ -156,10 +160,28 @@ def _named(
 def _response(
     request: MetadataRequest,
     context: RequestContext,
-    topics: "Iterable[TopicImage | MetadataResponseTopic]",
+    topics: "list[TopicImage | MetadataResponseTopic]",
+) -> MetadataResponse | Deferred[MetadataResponse]:
+    """Describe topics; at once unless they have very many partitions (decision 0062)."""
+    is_large = len(topics) > PART_MAX or sum(_size(topic) for topic in topics) > PART_MAX
+    endpoints = endpoints_for(context)
+    response = _without_topics(request, context, endpoints)
+    steps = _described(response, topics, request, context, endpoints)
+    if is_large:
+        return InSteps(partial(in_steps, steps))
+    for _ in steps:
+        pass
+    return response
+
+
+def _size(topic: "TopicImage | MetadataResponseTopic") -> int:
+    return 1 + len(topic.partitions)
+
+
+def _without_topics(
+    request: MetadataRequest, context: RequestContext, endpoints: Endpoints
 ) -> MetadataResponse:
     image = context.services.metadata.image
-    endpoints = endpoints_for(context)
     brokers = [
         MetadataResponseBroker(
             node_id=broker_id, host=host, port=port, rack=image.brokers[broker_id].rack
@@ -171,28 +193,48 @@ def _response(
         brokers=brokers,
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
-        topics=[
-            topic
-            if isinstance(topic, MetadataResponseTopic)
-            else _topic(topic, request, context, endpoints)
-            for topic in topics
-        ],
+        topics=[],
         cluster_authorized_operations=ON_CLUSTER if wants_operations else NOT_REQUESTED,
     )
 
 
-def _topic(
-    topic: "TopicImage", request: MetadataRequest, context: RequestContext, endpoints: Endpoints
-) -> MetadataResponseTopic:
+def _described(
+    response: MetadataResponse,
+    topics: "list[TopicImage | MetadataResponseTopic]",
+    request: MetadataRequest,
+    context: RequestContext,
+    endpoints: Endpoints,
+) -> Generator[None, None, MetadataResponse]:
+    """Add topics to the response, and give it; a step is STEP_PARTITIONS of work."""
+    done = 0
+    for topic in topics:
+        if isinstance(topic, MetadataResponseTopic):
+            response.topics.append(topic)
+            done += 1
+            continue
+        described = _topic(topic, request)
+        response.topics.append(described)
+        done += 1
+        for start in range(0, len(topic.partitions), STEP_PARTITIONS):
+            part = topic.partitions[start : start + STEP_PARTITIONS]
+            described.partitions += [
+                _partition(index, state, endpoints, context)
+                for index, state in enumerate(part, start)
+            ]
+            done += len(part)
+            if done >= STEP_PARTITIONS:
+                done = 0
+                yield
+    return response
+
+
+def _topic(topic: "TopicImage", request: MetadataRequest) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[
-            _partition(index, state, endpoints, context)
-            for index, state in enumerate(topic.partitions)
-        ],
+        partitions=[],
         topic_authorized_operations=(
             ON_TOPIC if request.include_topic_authorized_operations else NOT_REQUESTED
         ),

@@ -7,6 +7,7 @@ task.
 
 import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
 from functools import partial
 from time import perf_counter
 
@@ -14,9 +15,10 @@ import trio
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import CloseConnection, ClosedOnPurpose, DelayedOperation, PlayedAnswer
-from kafkalite.deferred import Deferred
+from kafkalite.deferred import Deferred, InSteps
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.dispatch import Dispatcher, Farewell, InFlightRequest
+from kafkalite.network.large import encoded
 from kafkalite.network.transport import Chunk, PeerClosed, Transport
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.framing import Framer
@@ -359,7 +361,10 @@ class Connection:
         """
         if isinstance(exchange.result, Deferred):
             try:
-                exchange.result = await self._transport.while_connected(exchange.result.wait)
+                wait = exchange.result.wait
+                if isinstance(exchange.result, InSteps):
+                    wait = partial(_encoded, exchange, wait)
+                exchange.result = await self._transport.while_connected(wait)
             except (AssertionError, CloseConnection, PeerClosed):
                 raise
             except Exception as error:
@@ -386,3 +391,7 @@ class Connection:
             if answer.resets:
                 self._transport.reset_on_close()
             raise ClosedOnPurpose("a fault rule wants it")
+
+
+async def _encoded(exchange: InFlightRequest, wait: Callable[[], Awaitable[object]]) -> object:
+    return await encoded(exchange, await wait())

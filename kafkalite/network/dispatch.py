@@ -3,6 +3,7 @@
 import logging
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -241,6 +242,8 @@ class Dispatcher:
         self, exchange: InFlightRequest, frame: memoryview, position: int, context: RequestContext
     ) -> InFlightRequest:
         handler, header = exchange.handler, exchange.header
+        if handler.handle_large is not None:
+            exchange.handler = handler = replace(handler, handle=handler.handle_large)
 
         def handle(request: Any) -> Any:
             part = InFlightRequest(handler, header, request, None)

@@ -4,13 +4,19 @@ Between two steps everybody else has a turn. Nothing here is used for a request 
 """
 
 import struct
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kafkalite.api.handler import CloseConnection, EncodedAnswer, NoResponse, RelayedAnswer
-from kafkalite.deferred import Deferred
+from kafkalite.api.handler import (
+    CloseConnection,
+    EncodedAnswer,
+    NoResponse,
+    PlayedAnswer,
+    RelayedAnswer,
+)
+from kafkalite.deferred import Deferred, in_steps
 from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.header import encode_response_header
 
@@ -22,19 +28,6 @@ LARGE_MIN_BYTES: Final = 64 * 1024
 Produce are large because of records, which have steps of their own."""
 
 SIZE_PREFIX_BYTES: Final = 4
-
-Value = TypeVar("Value")
-
-
-async def in_steps(steps: Generator[None, None, Value]) -> Value:
-    """Return the value of a generator, with a turn for others at each of its steps."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            value: Value = done.value
-            return value
-        await trio.lowlevel.checkpoint()
 
 
 async def serve(
@@ -67,8 +60,19 @@ async def serve(
         await trio.lowlevel.checkpoint()
         responses.append(await _response(part, handle, refuse))
     response = handler.join(responses)
-    if isinstance(response, NoResponse | RelayedAnswer):
+    return await encoded(exchange, response)
+
+
+async def encoded(exchange: "InFlightRequest", response: Any) -> Any:
+    """Return the bytes of a response; what stands for none is returned as it is.
+
+    Raises:
+        CloseConnection: it does not fit the version that was asked in.
+    """
+    if isinstance(response, NoResponse | RelayedAnswer | PlayedAnswer | EncodedAnswer):
         return response
+    api, header = exchange.handler.api, exchange.header
+    version = header.api_version
     await trio.lowlevel.checkpoint()
     try:
         chunks = await in_steps(api.response.encode_in_steps(version, response))

@@ -1,12 +1,19 @@
 from uuid import UUID
 
 import pytest
+import trio
 
+from kafkalite.api import metadata
 from kafkalite.api.metadata import HANDLERS, refuse
+from kafkalite.deferred import InSteps
 from kafkalite.meta.events import DeleteTopic, RegisterBroker, UnregisterBroker
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafkalite.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from tests.api.cluster_kit import ClusterKit
 from tests.api.metadata_kit import MetadataKit
 
@@ -313,3 +320,54 @@ class TestDeleted:
         kit.submit(DeleteTopic(name="new"))
         ask(kit, "new", auto=True)
         assert codes(ask(kit, "new", auto=True, is_consumer=True)) == [("new", 0)]
+
+
+class TestVeryManyPartitions:
+    """In steps between which others have their turn (decision 0062)."""
+
+    @pytest.fixture
+    def many(self, kit):
+        for number in range(3):
+            kit.create(f"wide{number}", 700)
+        for number in range(30):
+            kit.create(f"few{number}", 10)
+        return kit
+
+    @pytest.mark.parametrize("options", [{"all_topics": True}, {"version": 12}])
+    def test_the_answer_is_the_same(self, many, monkeypatch, options):
+        names = [] if options.get("all_topics") else ["wide0", "unknown", "few3", "wide2"]
+        in_steps = ask(many, *names, **options)
+        monkeypatch.setattr(metadata, "PART_MAX", 1_000_000)
+        assert ask(many, *names, **options) == in_steps
+        assert len(in_steps.topics) == (35 if options.get("all_topics") else 4)
+
+    def test_no_turn_describes_more_than_a_step(self, many, monkeypatch):
+        described = []
+
+        class Turns(trio.abc.Instrument):
+            def before_task_step(self, task):
+                described.append(0)
+
+        real = metadata._partition
+
+        def count(*arguments):
+            described[-1] += 1
+            return real(*arguments)
+
+        monkeypatch.setattr(metadata, "_partition", count)
+        context = many.context(13)
+        pending = HANDLER.handle(MetadataRequest(topics=None), context)
+        assert isinstance(pending, InSteps)
+
+        async def wait():
+            trio.lowlevel.add_instrument(Turns())
+            await trio.lowlevel.checkpoint()
+            return await pending.wait()
+
+        response = trio.run(wait)
+        assert sum(described) == sum(len(topic.partitions) for topic in response.topics) == 2_405
+        assert max(described) <= 2 * metadata.STEP_PARTITIONS
+
+    def test_few_are_answered_at_once(self, kit):
+        answered = HANDLER.handle(MetadataRequest(topics=None), kit.context(13))
+        assert isinstance(answered, MetadataResponse)

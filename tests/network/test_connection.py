@@ -8,7 +8,7 @@ import trio
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import NO_RESPONSE, CloseConnection, Handler
-from kafkalite.deferred import Deferred
+from kafkalite.deferred import Deferred, InSteps
 from kafkalite.network import connection
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.connection import TURN_MAX_MS, Connection
@@ -190,6 +190,25 @@ async def test_wait_ends_when_the_client_goes(autojump_clock):
         harness.transport.put_eof()
     assert cancelled.is_set()
     assert harness.disconnected == [5]
+
+
+async def test_what_is_made_in_steps_is_answered_in_its_order():
+    async def wait():
+        await trio.lowlevel.checkpoint()
+        return HeartbeatResponse(throttle_time_ms=7)
+
+    def handle(harness, request):
+        return InSteps(wait) if request.group_id == "large" else HeartbeatResponse()
+
+    harness = Harness(handle)
+    harness.transport.put(
+        harness.heartbeat("large", correlation_id=1) + harness.heartbeat("b", correlation_id=2)
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(harness.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        harness.transport.put_eof()
+    assert [number for number, _ in harness.answers()] == [1, 2]
 
 
 async def test_refusal_is_answered_and_the_connection_goes_on():

@@ -9,11 +9,12 @@ from kafkalite.api import metadata, offset_commit
 from kafkalite.api.handler import NO_RESPONSE, CloseConnection, EncodedAnswer, Handler
 from kafkalite.api.parts import PART_MAX, by_partition, by_topic, joined
 from kafkalite.deferred import Deferred
-from kafkalite.network.dispatch import Dispatcher
+from kafkalite.network.dispatch import Dispatcher, InFlightRequest
 from kafkalite.network.large import LARGE_MIN_BYTES
+from kafkalite.network.large import encoded as encoded_in_steps
 from kafkalite.wire.decoding import STEP_ELEMENTS
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.header import decode_response_header
+from kafkalite.wire.header import RequestHeader, decode_response_header
 from kafkalite.wire.messages.metadata import (
     METADATA,
     MetadataRequest,
@@ -163,6 +164,28 @@ def test_a_request_of_ordinary_size_is_answered_at_once(context):
     assert len(frame) < LARGE_MIN_BYTES
     exchange = dispatcher(echo, parts=by_topic, join=joined).handle(frame, context)
     assert len(exchange.result.topics) == 3_000
+
+
+async def test_what_was_made_in_steps_is_encoded_in_steps():
+    """Metadata of all topics is a small request."""
+    turns = 0
+
+    class Turns(trio.abc.Instrument):
+        def before_task_step(self, task):
+            nonlocal turns
+            turns += 1
+
+    exchange = InFlightRequest(
+        Handler(METADATA, echo, metadata.refuse),
+        RequestHeader(METADATA.key, VERSION, 1, "c"),
+        None,
+        None,
+    )
+    trio.lowlevel.add_instrument(Turns())
+    answer = await encoded_in_steps(exchange, echo(asked(), None))
+    assert isinstance(answer, EncodedAnswer)
+    assert turns >= COUNT // STEP_ELEMENTS
+    assert await encoded_in_steps(exchange, NO_RESPONSE) is NO_RESPONSE
 
 
 class TestParts:
