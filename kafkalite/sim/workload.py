@@ -118,9 +118,13 @@ class Workload:
             member: its member id.
             active: partitions that it has, or whose tasks are active in it, from now on.
             coordinator: who says so.
-            until: virtual time in seconds until which the coordinator cannot have removed it.
+            until: virtual time in seconds until which the coordinator cannot have removed it; if
+                that is over, what it has may be another's by right.
         """
         now = trio.current_time()
+        if until <= now:
+            self.release(group, member)
+            return
         for place in active:
             owner, said_by, owned_until = self.holders.get((group, place), (member, None, 0.0))
             if owner != member and said_by == coordinator and now < owned_until:

@@ -4,6 +4,7 @@ from random import Random
 from uuid import UUID
 
 import pytest
+import trio
 from click.testing import CliRunner
 
 from kafkalite.cli.sim import sim
@@ -19,6 +20,8 @@ from kafkalite.sim.invariants import InvariantBroken, Invariants
 from kafkalite.sim.level1 import Outcome
 from kafkalite.sim.model_log import ModelLog
 from kafkalite.sim.traces import Trace
+from kafkalite.sim.workload import Workload
+from kafkalite.testing.history import History
 from kafkalite.types import TopicPartition
 
 T0 = TopicPartition("t", 0)
@@ -218,3 +221,15 @@ def test_trace_is_kept_to_its_end():
     off = Trace(is_on=False)
     off.note("x")
     assert off.count == 0
+
+
+async def test_what_a_group_member_may_have_lost_already_is_no_finding():
+    """It was told late what to give up, and removed meanwhile (seed 2000018 of level 2)."""
+    work = Workload(Random(1), History(), [T0], [])
+    now = trio.current_time()
+    coordinator = ("broker-1", 9092)
+    work.on_owned("g", "a", [T0], coordinator=coordinator, until=now - 1)
+    work.on_owned("g", "b", [T0], coordinator=coordinator, until=now + 9)
+    work.on_owned("g", "a", [T0], coordinator=coordinator, until=now - 1)
+    with pytest.raises(InvariantBroken, match="is active in b and in a"):
+        work.on_owned("g", "a", [T0], coordinator=coordinator, until=now + 1)
