@@ -4,14 +4,13 @@ Kafka's StandardAuthorizer; made where `authorizer.class.name` names it.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kafkalite.security.acls import CLUSTER_NAME, Operation, ResourceType, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafkalite.api.context import RequestContext
     from kafkalite.config import BrokerConfig
     from kafkalite.meta.changes import Change
     from kafkalite.meta.image import Image
@@ -27,6 +26,13 @@ REMEMBERED_MAX: Final = 100_000
 
 Question = tuple[str, str, Operation, ResourceType, str]
 """Principal, host, operation, kind and name of a resource."""
+
+
+class Requester(Protocol):
+    """A client as far as rules concern it; a `RequestContext`."""
+
+    principal: str
+    peer_address: tuple[str, int]
 
 
 class Authorizer:
@@ -58,7 +64,7 @@ class Authorizer:
 
     def allows(
         self,
-        context: "RequestContext",
+        context: Requester,
         operation: Operation,
         kind: ResourceType,
         name: str = CLUSTER_NAME,
@@ -95,7 +101,7 @@ class Authorizer:
             self._note(logging.DEBUG, "Allowed", key)
         return known
 
-    def may_read(self, context: "RequestContext", topic: str) -> bool:
+    def may_read(self, context: Requester, topic: str) -> bool:
         """Say whether a client may read a topic."""
         return self.allows(context, Operation.READ, ResourceType.TOPIC, topic)
 

@@ -108,9 +108,19 @@ class RelayedAnswer:
 
 @dataclass(slots=True)
 class EncodedAnswer:
-    """A response that was encoded already, with its size and header in front."""
+    """A response that was encoded already: its bytes, with their size and its header in front.
+
+    Attributes:
+        message: the response.
+    """
 
     chunks: list[Any]
+    message: Any
+
+    @property
+    def error_code(self) -> int:
+        """Error code of the whole response, NONE if it has no place for one."""
+        return int(getattr(self.message, "error_code", 0))
 
 
 def _whole(request: Any) -> Iterable[Any]:

@@ -25,7 +25,7 @@ from kafkalite.wire.messages.leave_group import LeaveGroupRequest, MemberIdentit
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
-    from kafkalite.network.dispatch import InFlightRequest
+    from kafkalite.network.in_flight import InFlightRequest
 
 FENCE_TRIES: Final = 200
 FENCE_PAUSE_S: Final = 0.005

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
     from kafkalite.api.context import RequestContext
     from kafkalite.meta.image import Image
-    from kafkalite.network.dispatch import Dispatcher, InFlightRequest
+    from kafkalite.network.dispatch import Dispatcher
+    from kafkalite.network.in_flight import InFlightRequest
 
 logger = logging.getLogger("kafkalite.faults")
 

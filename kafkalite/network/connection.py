@@ -17,7 +17,8 @@ from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import CloseConnection, ClosedOnPurpose, DelayedOperation, PlayedAnswer
 from kafkalite.deferred import Deferred, InSteps
 from kafkalite.network.budget import MemoryBudget
-from kafkalite.network.dispatch import Dispatcher, Farewell, InFlightRequest
+from kafkalite.network.dispatch import Dispatcher, Farewell
+from kafkalite.network.in_flight import InFlightRequest
 from kafkalite.network.large import encoded
 from kafkalite.network.transport import Chunk, PeerClosed, Transport
 from kafkalite.wire.errors import MalformedMessage

@@ -12,6 +12,7 @@ from kafkalite.api.context import RequestContext
 from kafkalite.api.handler import CloseConnection, EncodedAnswer, Handler, NoResponse, RelayedAnswer
 from kafkalite.deferred import Deferred
 from kafkalite.network.complaints import Complaints
+from kafkalite.network.in_flight import InFlightRequest
 from kafkalite.network.large import LARGE_MIN_BYTES, serve
 from kafkalite.network.transport import Chunk
 from kafkalite.wire.api import ApiKey
@@ -29,31 +30,6 @@ SIZE_PREFIX_BYTES = 4
 def _nothing_else(key: int) -> None:
     """Find no handler."""
     del key
-
-
-class InFlightRequest:
-    """One request on its way to its answer.
-
-    What has a default here is only for those who watch (`Dispatcher.is_watched`), and set where
-    somebody does.
-
-    Attributes:
-        result: response message, `RelayedAnswer`, `Deferred`, or `NO_RESPONSE`.
-    """
-
-    size_bytes: int = 0
-    began_s: float = 0.0
-    """`perf_counter` when it was about to be decoded; 0 if nobody wants to know."""
-    handled_s: float = 0.0
-    """The same when it began to wait, 0 if it did not."""
-    frame: memoryview | None = None
-    """The request's bytes, if somebody wants to see them."""
-
-    def __init__(self, handler: Handler, header: RequestHeader, request: Any, result: Any) -> None:
-        self.handler = handler
-        self.header = header
-        self.request = request
-        self.result = result
 
 
 class Farewell(CloseConnection):

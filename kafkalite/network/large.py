@@ -21,7 +21,7 @@ from kafkalite.wire.errors import MalformedMessage
 from kafkalite.wire.header import encode_response_header
 
 if TYPE_CHECKING:
-    from kafkalite.network.dispatch import InFlightRequest
+    from kafkalite.network.in_flight import InFlightRequest
 
 LARGE_MIN_BYTES: Final = 64 * 1024
 """A smaller frame holds no more elements than are decoded and served in some milliseconds. Those of
@@ -80,7 +80,7 @@ async def encoded(exchange: "InFlightRequest", response: Any) -> Any:
         raise CloseConnection(f"{api.key.name} v{version}: does not fit: {error}") from error
     prefix = encode_response_header(api, version, correlation_id=header.correlation_id)
     size = len(prefix) + sum(map(len, chunks))
-    return EncodedAnswer([size.to_bytes(SIZE_PREFIX_BYTES, "big") + prefix, *chunks])
+    return EncodedAnswer([size.to_bytes(SIZE_PREFIX_BYTES, "big") + prefix, *chunks], response)
 
 
 async def _response(

@@ -13,7 +13,8 @@ import trio
 
 from kafkalite.api.handler import CloseConnection, RelayedAnswer
 from kafkalite.deferred import Deferred
-from kafkalite.network.dispatch import Dispatcher, Farewell, InFlightRequest
+from kafkalite.network.dispatch import Dispatcher, Farewell
+from kafkalite.network.in_flight import InFlightRequest
 from kafkalite.security.bearer import KeysMissing
 from kafkalite.security.exchanges import LoginFailed
 from kafkalite.wire.api import ApiKey

@@ -16,7 +16,7 @@ from kafkalite.wire.messages.fetch import FetchResponse
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext, Services
-    from kafkalite.network.dispatch import InFlightRequest
+    from kafkalite.network.in_flight import InFlightRequest
     from kafkalite.network.transport import Chunk
     from kafkalite.quota.clients import ClientQuotas
     from kafkalite.wire.messages.fetch import FetchRequest
@@ -106,9 +106,10 @@ class Throttle:
             by_api[key] = by_api.get(key, 0) + throttle_ms
         if not throttle_ms or is_unanswered:
             return chunks, throttle_ms
-        if key is ApiKey.FETCH and isinstance(exchange.result, FetchResponse):
+        response = exchange.response
+        if key is ApiKey.FETCH and isinstance(response, FetchResponse):
             self._quotas.fetch.take_back(*who, sent_bytes, now_ms)
-            exchange.result = self._emptied(exchange.request, exchange.result)
+            exchange.result = self._emptied(exchange.request, response)
         return _told(exchange, throttle_ms, chunks, encode), throttle_ms
 
     def _emptied(self, request: "FetchRequest", response: FetchResponse) -> FetchResponse:
@@ -164,7 +165,7 @@ def _told_ms(exchange: "InFlightRequest") -> int:
             return 0
         at = _header_bytes(exchange)
         return int.from_bytes(bytes(result.data[at : at + FIELD_BYTES]), "big")
-    return getattr(result, FIELD, 0)
+    return getattr(exchange.response, FIELD, 0)
 
 
 def _begins_with_field(exchange: "InFlightRequest") -> bool:
@@ -182,7 +183,7 @@ def _told(
     if isinstance(result, RelayedAnswer | EncodedAnswer):
         if not _begins_with_field(exchange):
             return chunks
-        # Records, the only chunks that are no bytes, come later: a large Fetch may have some.
+        # Records, the only chunks that are no bytes, come later.
         at = FIELD_BYTES + _header_bytes(exchange)
         data, taken = bytearray(), 0
         while len(data) < at + FIELD_BYTES:

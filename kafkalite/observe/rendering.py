@@ -86,7 +86,7 @@ def entry_json(number: int, entry: Entry, *, whole: bool = False) -> dict[str, A
         "peer": f"{context.peer_address[0]}:{context.peer_address[1]}",
         "topics": sorted(topics_of(exchange.request)),
         "subject": subject_of(exchange.request),
-        "errors": error_names(exchange.result),
+        "errors": error_names(exchange.response),
         "request_bytes": exchange.size_bytes,
         "response_bytes": entry.response_bytes,
         "total_ms": round(entry.total_us / 1_000, 3),
@@ -94,7 +94,7 @@ def entry_json(number: int, entry: Entry, *, whole: bool = False) -> dict[str, A
     }
     if whole:
         found["request"] = message_json(exchange.request)
-        found["response"] = message_json(exchange.result)
+        found["response"] = message_json(exchange.response)
     return found
 
 

@@ -13,7 +13,6 @@ from operator import attrgetter, itemgetter, sub
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkalite.api.handler import EncodedAnswer
 from kafkalite.log.region import FileRegion
 from kafkalite.observe.buckets import Buckets
 from kafkalite.wire.api import ApiKey
@@ -21,7 +20,7 @@ from kafkalite.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
-    from kafkalite.network.dispatch import InFlightRequest
+    from kafkalite.network.in_flight import InFlightRequest
     from kafkalite.network.transport import Chunk
 
 logger = logging.getLogger("kafkalite.requests")
@@ -373,19 +372,17 @@ class Requests:
 
 def _strip(exchange: "InFlightRequest") -> int:
     """Take out of a special request what is not to be kept; return its flag."""
-    key, request, result = exchange.header.api_key, exchange.request, exchange.result
+    key, request, response = exchange.header.api_key, exchange.request, exchange.response
     if key != ApiKey.FETCH:
         exchange.request = exchange.result = exchange.frame = None
         return 0
-    if request is None or result is None:
+    if request is None or response is None:
         return 0
-    if isinstance(result, EncodedAnswer):  # of a large request; it may hold pieces of files
-        exchange.result = EncodedAnswer([])
-    else:
-        for topic in result.responses:
-            for data in topic.partitions:
-                if data.records:  # a piece of a file, which it would keep open
-                    data.records = SizeOnly(len(data.records))
+    exchange.result = response  # without the bytes that it was encoded to
+    for topic in response.responses:
+        for data in topic.partitions:
+            if data.records:  # a piece of a file, which it would keep open
+                data.records = SizeOnly(len(data.records))
     is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
     return 0 if is_consumer else FOLLOWER
 

@@ -19,7 +19,7 @@ from kafkalite.wire.messages.list_offsets import ListOffsetsRequest
 
 if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
-    from kafkalite.network.dispatch import InFlightRequest
+    from kafkalite.network.in_flight import InFlightRequest
     from kafkalite.observe.requests import Requests
 
 BYTES_MAX: Final = 32 * 1024 * 1024
@@ -235,7 +235,7 @@ class Journal:
 
 
 def _answered(entry: Entry) -> SeenRequest:
-    exchange, response = entry.exchange, entry.exchange.result
+    exchange, response = entry.exchange, entry.exchange.response
     return SeenRequest(
         api=exchange.handler.api.key,
         version=exchange.header.api_version,

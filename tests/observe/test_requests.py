@@ -5,24 +5,34 @@ from types import SimpleNamespace
 
 import pytest
 
+from kafkalite.api.handler import EncodedAnswer
+from kafkalite.network.in_flight import InFlightRequest
 from kafkalite.observe.rendering import entry_json, message_json
 from kafkalite.observe.requests import ENTRY_BYTES, LARGE_BYTES, NOTES_MAX, NOTES_MIN, Requests
 from kafkalite.wire.apis import APIS
 from kafkalite.wire.header import RequestHeader
+from kafkalite.wire.messages.fetch import (
+    FETCH,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from kafkalite.wire.messages.metadata import METADATA, MetadataRequest, MetadataResponse
 
 
 def exchange(api=METADATA, request=None, result=None, size=100, **timing):
-    return SimpleNamespace(
-        handler=SimpleNamespace(api=api),
-        header=RequestHeader(api.key, api.versions[1], 1, "client"),
-        request=request or MetadataRequest(),
-        result=result or MetadataResponse(),
-        size_bytes=size,
-        began_s=timing.get("began_s", 0.0),
-        handled_s=timing.get("handled_s", 0.0),
-        frame=timing.get("frame"),
+    made = InFlightRequest(
+        SimpleNamespace(api=api),
+        RequestHeader(api.key, api.versions[1], 1, "client"),
+        request or MetadataRequest(),
+        result or MetadataResponse(),
     )
+    made.size_bytes = size
+    made.began_s = timing.get("began_s", 0.0)
+    made.handled_s = timing.get("handled_s", 0.0)
+    made.frame = timing.get("frame")
+    return made
 
 
 CONTEXT = SimpleNamespace(now_ms=5, connection_id=1, peer_address=("127.0.0.1", 9))
@@ -150,3 +160,17 @@ def test_long_messages_are_cut():
     found = message_json(b"\xff" * 10_000)
     assert found["size_bytes"] == 10_000
     assert len(found["hex"]) < 3_000
+
+
+def test_answer_to_a_large_fetch_is_kept_without_its_records_and_its_bytes():
+    data = PartitionData(partition_index=3, error_code=6, records=b"x" * 100)
+    response = FetchResponse(
+        error_code=5, responses=[FetchableTopicResponse(topic="t", partitions=[data])]
+    )
+    made = exchange(FETCH, FetchRequest(), EncodedAnswer([b"y"], response))
+    requests = Requests(max_bytes=10_000, slow_ms=-1)
+    requests.on_answered(made, [b"y"], 1, CONTEXT)
+    shown = entry_json(1, requests.get(1), whole=True)
+    assert shown["errors"] == ["LEADER_NOT_AVAILABLE", "NOT_LEADER_OR_FOLLOWER"]
+    (topic,) = shown["response"]["responses"]
+    assert topic["partitions"][0]["records"] == {"size_bytes": 100}

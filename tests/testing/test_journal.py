@@ -5,11 +5,13 @@ from uuid import UUID
 
 import trio
 
+from kafkalite.network.in_flight import InFlightRequest
 from kafkalite.observe.requests import Requests
 from kafkalite.testing import journal as journal_module
 from kafkalite.testing.journal import Journal
 from kafkalite.types import TopicPartition
 from kafkalite.wire.api import ApiKey
+from kafkalite.wire.header import RequestHeader
 from kafkalite.wire.messages.fetch import (
     FETCH,
     FetchPartition,
@@ -44,18 +46,14 @@ class Client:
 
     def send(self, api, request, size_bytes=100, *, answered=True):
         Client.sent += 1
-        exchange = SimpleNamespace(
-            handler=SimpleNamespace(api=api),
-            header=SimpleNamespace(
-                api_key=api.key, api_version=3, client_id=self.context.client_id
-            ),
-            request=request,
-            result=FetchResponse() if api is FETCH else HeartbeatResponse(error_code=27),
-            size_bytes=size_bytes,
-            began_s=float(Client.sent),
-            handled_s=0.0,
-            frame=None,
+        exchange = InFlightRequest(
+            SimpleNamespace(api=api),
+            RequestHeader(api.key, 3, 1, self.context.client_id),
+            request,
+            FetchResponse() if api is FETCH else HeartbeatResponse(error_code=27),
         )
+        exchange.size_bytes = size_bytes
+        exchange.began_s = float(Client.sent)
         self.journal.observe(exchange, size_bytes, self.context)
         if answered:
             self.journal.kept.on_answered(exchange, [], 0, self.context)
