@@ -68,8 +68,8 @@ class PatternResolver:
     async def _resolve(self, effect: ResolvePatterns) -> None:
         # Only a consumer group asks, so all this is there already.
         from kafkalite.group.consumer.events import PatternsResolved
-        from kafkalite.group.consumer.records import Resolution
         from kafkalite.group.consumer.patterns import matching_topics
+        from kafkalite.group.consumer.records import Resolution
 
         # The version is of the time before: what is created meanwhile is looked for again.
         version, wall_ms = self._metadata.version, self._clock.wall_ms()
