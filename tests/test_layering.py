@@ -72,6 +72,7 @@ CORES = {
 NOT_IN_CORES = {"trio", "socket", "os", "time", "random", "threading", "logging", "kazoo"}
 
 THREADED = {
+    "registry/service": "schemas that take long to read and to compare",
     "log/disk": "fsync and other work on files that takes long",
     "clock": "real time beside a clock that stands",
     "console/wire": "a blocking client",
@@ -166,6 +167,7 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
     "group/share/states": ("group/share/test_group.py",),
     "group/streams/describe": ("group/streams/test_part.py",),
     "group/streams/endpoints": ("group/streams/test_part.py", "group/streams/test_heartbeat.py"),
+    "group/shard_state": ("group/test_shard.py",),
     "isr/offline": ("isr/test_failing_disks.py",),
     "isr/state": ("isr/test_leader.py",),
     "meta/client_quotas": ("quota/test_with_a_broker.py",),

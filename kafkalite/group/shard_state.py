@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ShardState:
-    """What the parts of a shard know of each other's groups.
+    """Groups, offsets and timers that the parts of a shard share.
 
     Attributes:
         groups: of all kinds, by their ids.

@@ -342,11 +342,11 @@ class _Source:
             if followed is None or not self._is_current(followed):
                 wanted[key] = None
                 continue
-            wait_ms = self._wait_ms(followed, now_ms, is_throttled=is_throttled)
-            if wait_ms is not None:
+            pause_ms = self._pause_ms(followed, now_ms, is_throttled=is_throttled)
+            if pause_ms is not None:
                 wanted[key] = None
                 self._touched.add(key)
-                rest_ms = min(rest_ms, wait_ms)
+                rest_ms = min(rest_ms, pause_ms)
                 continue
             position, partition = followed.position, followed.partition
             wanted[key] = Asked(partition.topic_partition.topic, position, partition.high_watermark)
@@ -358,7 +358,7 @@ class _Source:
             self._followed[key].fetched = asked.position
         return self._request(said, rest_ms), rest_ms
 
-    def _wait_ms(self, followed: _Followed, now_ms: int, *, is_throttled: bool) -> float | None:
+    def _pause_ms(self, followed: _Followed, now_ms: int, *, is_throttled: bool) -> float | None:
         """Return after how long a partition may fetch that may not now; None if it may."""
         core = followed.core
         if not core.may_fetch(now_ms):

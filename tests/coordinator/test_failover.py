@@ -9,7 +9,7 @@ from kafkalite.deferred import Promise
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from tests.coordinator.fakes import FakePartition
-from tests.coordinator.test_runtime import KEYS, Setup, code_of, run
+from tests.coordinator.runtime_kit import KEYS, Setup, code_of, run
 from tests.coordinator.toy import TOPIC, TrioClock
 
 GONE, LOADING = ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
