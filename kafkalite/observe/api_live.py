@@ -14,13 +14,19 @@ from kafkalite.network.connection import Connection
 from kafkalite.observe.answers import Routes
 from kafkalite.observe.inside import InsideCluster
 from kafkalite.observe.rendering import entry_json, message_json, topics_of
-from kafkalite.observe.requests import Entry
+from kafkalite.observe.requests import ENTRY_BYTES, Entry
 from kafkalite.wire.api import ApiKey
 
 FOLLOW_PAUSE_S: Final = 0.2
 """Requests are sent on five times a second, all that came together."""
 
 LIMIT_MAX: Final = 1_000
+
+SEND_BYTES: Final = 64 * 1024
+"""Events of so many bytes are sent before more are made."""
+
+TAIL_MAX_BYTES: Final = 16 * 1024 * 1024
+"""Of requests that wait for one reader; the last of them is kept whatever its size."""
 
 
 class Wanted:
@@ -57,25 +63,46 @@ class Wanted:
 class Tail:
     """Requests that one reader has not been sent yet; the oldest go if there are too many."""
 
-    __slots__ = ("_changed", "entries")
+    __slots__ = ("_changed", "_entries", "_held_bytes")
 
     def __init__(self) -> None:
-        self.entries: deque[tuple[int, Entry]] = deque(maxlen=QUEUE_MAX)
+        self._entries: deque[tuple[int, Entry]] = deque()
+        self._held_bytes = 0
         self._changed = trio.Event()
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def put(self, number: int, entry: Entry) -> None:
         """Have one more."""
-        self.entries.append((number, entry))
+        self._entries.append((number, entry))
+        self._held_bytes += _held_bytes(entry)
+        count = len(self._entries)
+        while count > QUEUE_MAX or (self._held_bytes > TAIL_MAX_BYTES and count > 1):
+            self.take()
+            count -= 1
         self._changed.set()
+
+    def take(self) -> tuple[int, Entry]:
+        """Take out the oldest, with its number."""
+        taken = self._entries.popleft()
+        self._held_bytes -= _held_bytes(taken[1])
+        return taken
 
     async def wait_filled(self, timeout_s: float) -> None:
         """Wait until there are any, but no longer than that."""
-        if self.entries:
+        if self._entries:
             await trio.lowlevel.checkpoint()
             return
         self._changed = trio.Event()
         with trio.move_on_after(max(0.0, timeout_s)):
             await self._changed.wait()
+
+
+def _held_bytes(entry: Entry) -> int:
+    """Return about what is held by keeping an entry."""
+    raw_bytes = 0 if entry.raw is None else sum(map(len, entry.raw))
+    return ENTRY_BYTES + entry.exchange.size_bytes + raw_bytes
 
 
 class LiveRoutes:
@@ -137,11 +164,9 @@ class LiveRoutes:
         is_raw = request.flag("raw")
         last = request.headers.get("last-event-id", "")
         if last.isdigit():
-            tail.entries.extend(
-                (number, entry)
-                for number, entry in reversed(list(self._requests.latest()))
-                if number > int(last)
-            )
+            for number, entry in reversed(list(self._requests.latest())):
+                if number > int(last):
+                    tail.put(number, entry)
         end = self._requests.subscribe(tail.put)
         if is_raw:
             self._count_raw(1)
@@ -170,21 +195,28 @@ class LiveRoutes:
         expected = 0
         while True:
             slices = Slices()
-            pieces = []
-            while tail.entries:
-                number, entry = tail.entries.popleft()
+            pieces = bytearray()
+            # What comes meanwhile is for the next time: it may come faster than this is done.
+            for _ in range(len(tail)):
+                if not len(tail):
+                    break  # what came was too large to keep it
+                number, entry = tail.take()
                 if expected and number > expected:
-                    pieces.append(event("dropped", {"dropped": number - expected}))
+                    pieces += event("dropped", {"dropped": number - expected})
                 expected = number + 1
                 if wanted.matches(entry):
                     found = entry_json(number, entry, whole=whole)
                     if raw and entry.raw is not None:
                         found["raw"] = [base64.b64encode(each).decode() for each in entry.raw]
                         found["local"] = list(entry.context.local_address[:2])
-                    pieces.append(event("request", found, event_id=number))
+                    pieces += event("request", found, event_id=number)
+                    if len(pieces) >= SEND_BYTES:
+                        yield bytes(pieces)
+                        pieces.clear()
+                        sent_s = trio.current_time()
                 await slices.breathe()
             if pieces or trio.current_time() >= sent_s + HEARTBEAT_S:
-                yield b"".join(pieces) or b": still here\n\n"
+                yield bytes(pieces) or b": still here\n\n"
                 sent_s = trio.current_time()
             await trio.sleep(FOLLOW_PAUSE_S)
             await tail.wait_filled(sent_s + HEARTBEAT_S - trio.current_time())

@@ -1,0 +1,81 @@
+"""Requests as they come, for a reader that is slower than they are."""
+
+from types import SimpleNamespace
+
+import pytest
+import trio
+
+from kafkalite.http.streams import QUEUE_MAX
+from kafkalite.observe.api_live import TAIL_MAX_BYTES, LiveRoutes, Tail
+from kafkalite.observe.requests import ENTRY_BYTES, Entry
+from kafkalite.wire.header import RequestHeader
+from kafkalite.wire.messages.metadata import METADATA, MetadataRequest, MetadataResponse
+
+CONTEXT = SimpleNamespace(
+    connection_id=1,
+    peer_address=("127.0.0.1", 9),
+    principal="User:ANONYMOUS",
+    listener="PLAINTEXT",
+)
+
+
+def entry(size=100, raw=None):
+    exchange = SimpleNamespace(
+        handler=SimpleNamespace(api=METADATA),
+        header=RequestHeader(METADATA.key, METADATA.versions[1], 1, "client"),
+        request=MetadataRequest(),
+        result=MetadataResponse(),
+        size_bytes=size,
+        began_s=0.0,
+        handled_s=0.0,
+    )
+    return Entry(5, exchange, CONTEXT, 10, 7, raw)
+
+
+@pytest.mark.parametrize("raw", [None, (bytes(1_000_000), b"")])
+def test_what_is_not_sent_yet_is_bounded_in_bytes(raw):
+    tail = Tail()
+    for number in range(1, 201):
+        tail.put(number, entry(1_000_000, raw))
+    kept = TAIL_MAX_BYTES // (ENTRY_BYTES + 1_000_000 + (1_000_000 if raw else 0))
+    assert kept - 1 <= len(tail) <= kept
+    assert [tail.take()[0] for _ in range(len(tail))][-1] == 200
+
+
+def test_one_that_is_larger_than_that_is_kept_alone():
+    tail = Tail()
+    for number in (1, 2):
+        tail.put(number, entry(2 * TAIL_MAX_BYTES))
+    assert [tail.take()[0] for _ in range(len(tail))] == [2]
+
+
+def test_what_is_not_sent_yet_is_bounded_in_number():
+    tail = Tail()
+    for number in range(2 * QUEUE_MAX):
+        tail.put(number, entry())
+    assert len(tail) == QUEUE_MAX
+
+
+async def test_events_are_sent_though_requests_come_faster_than_they_are_made(autojump_clock):
+    tail = Tail()
+
+    class Busy:
+        """While one request is looked at, two more come."""
+
+        number = 1
+
+        def matches(self, seen):
+            for _ in range(2 if self.number < 5 * QUEUE_MAX else 0):
+                self.number += 1
+                tail.put(self.number, seen)
+            return True
+
+    tail.put(1, entry())
+    busy = Busy()
+    events = LiveRoutes._events(None, tail, busy, whole=False, raw=False)
+    with trio.fail_after(10):
+        assert await anext(events) == b"retry: 1000\n\n"
+        assert b"event: request" in await anext(events)
+        assert busy.number == 3
+        assert b"event: request" in await anext(events)
+    await events.aclose()
