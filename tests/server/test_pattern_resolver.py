@@ -111,3 +111,33 @@ async def test_nobody_waits_for_replicas(groups):
     groups.answers = Promise(lambda: forgotten.append(True))
     await resolve(groups, wanted("t.*"))
     assert forgotten
+
+
+async def test_who_may_see_topics_is_asked_in_slices(groups):
+    """An authorizer takes longer than a match, and others have their turn all the same."""
+    turns, asked = 0, []
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    def may_see(principal, host, name):
+        asked.append(turns)
+        return name != "t0"
+
+    names = [f"t{number}" for number in range(10 * pattern_resolver.CHECKS_PER_SLICE)]
+    resolver = PatternResolver(FakeClock())
+    resolver.restrict(may_see)
+    resolver.attach(groups, metadata(*names))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(resolver.run)
+        nursery.start_soon(others)
+        resolver.perform(wanted("t.*"))
+        while not groups.told:
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert groups.told[0].resolutions["t.*"].topics == {*names} - {"t0"}
+    # Of two tasks either goes first, each time.
+    assert max(asked.count(turn) for turn in {*asked}) <= 2 * pattern_resolver.CHECKS_PER_SLICE
