@@ -25,6 +25,7 @@ def entry(size=100, raw=None):
         header=RequestHeader(METADATA.key, METADATA.versions[1], 1, "client"),
         request=MetadataRequest(),
         result=MetadataResponse(),
+        response=MetadataResponse(),
         size_bytes=size,
         began_s=0.0,
         handled_s=0.0,
