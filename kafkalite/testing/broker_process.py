@@ -76,8 +76,11 @@ class BrokerProcess:
 
     @property
     def http_url(self) -> str | None:
-        """Address of its HTTP port, None if it has none."""
-        return None if self.http_port is None else f"http://127.0.0.1:{self.http_port}"
+        """Address of its HTTP port, with the token that it asks for; None if it has none."""
+        if self.http_port is None:
+            return None
+        token = self.settings.get("kafkalite.http.token")
+        return f"http://127.0.0.1:{self.http_port}" + (f"/?token={token}" if token else "")
 
     @property
     def data_dir(self) -> Path:

@@ -58,6 +58,7 @@ class ClusterSecurity(BrokerSecurity):
         """
         found = self.settings("")
         found.pop("listeners", None)
+        found["kafkalite.http.token"] = secrets.token_urlsafe(16)
         if self.users:
             secret = self._broker_password
             own = {"username": BROKER, "password": secret, f"user_{BROKER}": secret}

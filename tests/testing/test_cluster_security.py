@@ -2,6 +2,8 @@
 
 import socket
 import ssl
+import urllib.error
+import urllib.request
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -13,8 +15,11 @@ import kafkalite
 from kafkalite.client.cluster import Client
 from kafkalite.client.errors import ClientError
 from kafkalite.config import load_config
+from kafkalite.faults.remote import call
 from kafkalite.meta.zookeeper.access import ZookeeperAccess
+from kafkalite.registry.client import SchemaRegistryClient
 from kafkalite.security.shorthand import allow
+from tests.registry.harness import avro
 
 pytestmark = [pytest.mark.slow]
 QUIET = {"log_level": 0}
@@ -27,6 +32,7 @@ def cluster():
         tls=True,
         users={"alice": "wonder land", "bob": "builder"},
         acls=[allow("alice", "all", topic="*", group="*")],
+        schema_registry=True,
     ) as running:
         running.create_topic("t")
         yield running
@@ -117,3 +123,31 @@ def test_user_who_is_added_gets_in_until_revoked(cluster):
     consumer.poll(0)
     consumer.close()
     assert "_AUTHENTICATION" in {error.name() for error in told}
+
+
+def test_the_http_port_asks_for_a_token_and_tests_show_it(cluster):
+    """Rules, the clock and the registry are the operator's."""
+    url = cluster.http_urls()[1].partition("?")[0]
+    for path in ("schema-registry/subjects", "api/v1/control/faults"):
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(url + path, timeout=30)
+        assert error.value.code == 401
+        error.value.close()
+    rule = cluster.faults.on("Produce", topic="nothing").disconnect().once()
+    assert rule.hits == 0
+    cluster.faults.remove(rule)
+    said = {"api": "Produce", "topic": "t", "disconnect": True, "broker": "all"}
+    added = call(cluster.http_urls()[2], "POST", "/faults", said)
+    assert len(added["brokers"]) == 3
+    call(cluster.http_urls()[3], "DELETE", f"/faults/{added['id']}")
+
+
+def test_registry_clients_get_in_by_its_url(cluster):
+    ids = set()
+    for number, url in cluster.schema_registry_urls.items():
+        schema_id, _ = SchemaRegistryClient(url).register(f"s{number}", avro('"int"'))
+        ids.add(schema_id)
+    assert len(ids) == 1
+    for url in cluster.schema_registry_urls.values():
+        assert SchemaRegistryClient(url).schema(max(ids)).schema.text == '"int"'
+        assert SchemaRegistryClient(url).latest("s3")[0] in ids
