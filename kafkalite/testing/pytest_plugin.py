@@ -128,6 +128,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if not report.failed:
         return
     sections: list[tuple[str, str]] = []
+    json_lines = ""
     fixtures = {id(each): each for each in getattr(item, "funcargs", {}).values()}
     for fixture in fixtures.values():  # one may come by several names
         take = _REPORTS.get((type(fixture).__module__, type(fixture).__name__))
@@ -138,9 +139,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         except RuntimeError:  # it was stopped by the test
             continue
         sections += told.sections()
+        json_lines += told.json_lines
     directory = item.config.getoption(JOURNAL_OPTION)
     if sections and directory is not None:
-        _write_report(_journal_of(item.config, directory), report, sections)
+        _write_report(_journal_of(item.config, directory), report, sections, json_lines)
     report.sections += sections
 
 
@@ -149,15 +151,20 @@ def _journal_of(config: pytest.Config, directory: str) -> Path:
 
 
 def _write_report(
-    directory: Path, report: pytest.TestReport, sections: list[tuple[str, str]]
+    directory: Path,
+    report: pytest.TestReport,
+    sections: list[tuple[str, str]],
+    json_lines: str,
 ) -> None:
-    """Write a file for a test that failed; the name ends with a checksum of the test's whole id."""
+    """Write a test's failure for people and for programs; a checksum of its whole id is in both."""
     name = _NOT_IN_NAMES.sub("-", report.nodeid)[-NAME_MAX:].strip("-.")
     when = "" if report.when == "call" else f"-{report.when}"
-    path = directory / f"{name}-{zlib.crc32(report.nodeid.encode()):08x}{when}.txt"
+    stem = f"{name}-{zlib.crc32(report.nodeid.encode()):08x}{when}"
+    path = directory / f"{stem}.txt"
     failure = ("failure", report.longreprtext)
     parts = [f"--- {title}\n\n{text.rstrip()}\n" for title, text in (*sections, failure)]
     path.write_text(f"{report.nodeid}\n\n" + "\n".join(parts), encoding="utf-8")
+    (directory / f"{stem}.jsonl").write_text(json_lines, encoding="utf-8")
 
 
 @pytest.hookimpl(tryfirst=True)

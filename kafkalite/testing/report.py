@@ -3,8 +3,9 @@
 Made of facts that `report_facts` takes; asks nobody.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
@@ -74,12 +75,13 @@ class Facts:
 
 @dataclass(slots=True, frozen=True)
 class Report:
-    """Texts for people."""
+    """Texts for people, and the facts behind them as JSON lines for programs."""
 
     requests: str
     state: str
     diagnosis: str
     log: str = ""
+    json_lines: str = ""
 
     def sections(self) -> list[tuple[str, str]]:
         """Return titles and texts of what is not empty."""
@@ -99,7 +101,27 @@ def make_report(facts: Facts, log: str = "") -> Report:
         "\n".join(state_lines(facts)),
         "\n".join(diagnosis(facts)),
         log,
+        "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in json_facts(facts)),
     )
+
+
+def json_facts(facts: Facts) -> Iterator[Mapping[str, object]]:
+    """Yield each request, unfolded, and then what there is, by its kind."""
+    for line in facts.lines:
+        yield {"kind": "request", **asdict(line), "topics": sorted(line.topics)}
+    for name, partitions in sorted(facts.topics.items()):
+        ends = {index: asdict(each) for index, each in sorted(partitions.items())}
+        yield {"kind": "topic", "name": name, "partitions": ends}
+    for name, group in sorted(facts.groups.items()):
+        reads = {client: [*map(str, places)] for client, places in group.reads.items()}
+        committed = {str(place): offset for place, offset in group.committed.items()}
+        told = {"state": group.state, "reads": reads, "committed": committed}
+        yield {"kind": "group", "name": name, **told}
+    for name, state in facts.transactions:
+        yield {"kind": "transaction", "name": name, "state": state}
+    for rule, hits in facts.faults:
+        yield {"kind": "fault", "rule": rule, "hits": hits}
+    yield {"kind": "clock", "ahead_s": facts.ahead_s, "frozen": facts.is_frozen}
 
 
 def request_lines(lines: Sequence[Line]) -> list[str]:

@@ -1,5 +1,8 @@
 """The fixtures in pytest runs of their own."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -206,8 +209,16 @@ def test_reports_of_failures_are_written_to_files(run, pytester):
         "reports/kafka",
     ).assert_outcomes(passed=2, failed=4, errors=1)
     files = sorted((pytester.path / "reports" / "kafka").iterdir())
-    assert len(files) == 4
-    texts = {file.name: file.read_text(encoding="utf-8") for file in files}
+    assert len(files) == 8
+    texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.suffix == ".txt"}
+    for file in files:
+        if file.suffix == ".jsonl":
+            told = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+            assert told[-1] == {"kind": "clock", "ahead_s": 0.0, "frozen": False}
+            if "teardown" not in file.name:
+                asked = [each for each in told if each["kind"] == "request"]
+                assert any(e["client_id"] == "mine" and e["api"] == "Metadata" for e in asked)
+    assert {Path(name).stem for name in texts} == {file.stem for file in files}
     assert sum("test_one[a/b]\n" in text for text in texts.values()) == 1
     assert sum("test_one[a b]\n" in text for text in texts.values()) == 1
     for name, text in texts.items():
