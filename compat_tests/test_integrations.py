@@ -89,6 +89,7 @@ def test_junit_extension_is_built_and_tests_a_spring_application(tmp_path):
         "anOrderIsBilledOnce",
         "myConsumerSurvivesALostCommit",
         "myJobAfterAWeekOf",
+        "myServiceRefusesASchemaThatBreaksReaders",
         "nested",
     ):
         assert re.search(rf'<testcase name="{name}', reports), name
@@ -110,7 +111,7 @@ def test_node_helper_works_with_kafkajs_as_it_is_packed(tmp_path):
     assert write_examples(installed / "README.md", project) == 1
     _, environment = node_client("kafkajs")
     command = [node, "--test", "--test-reporter=tap", "orders.test.js"]
-    assert "# pass 2" in run(command, project, **environment)
+    assert "# pass 3" in run(command, project, **environment)
 
 
 @pytest.mark.compat
@@ -121,7 +122,11 @@ def test_go_helper_works_with_franz_go(tmp_path):
     for folder in (module, module / "example"):
         run([go, "vet", "./..."], folder)
         said = run([go, "test", "-count=1", "-v", "./..."], folder)
-    for name in ("TestMyConsumerSurvivesALostCommit", "TestMyJobAfterAWeekOfRetention"):
+    for name in (
+        "TestMyConsumerSurvivesALostCommit",
+        "TestMyJobAfterAWeekOfRetention",
+        "TestMyServiceRefusesASchemaThatBreaksReaders",
+    ):
         assert f"--- PASS: {name}" in said
 
 
