@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafkalite.requests")
 
 ENTRY_BYTES: Final = 1_500
-"""About what an entry holds beside the bytes of its request: messages, header, answer."""
+"""About what an entry holds beside the bytes of its request: messages, header, a small answer."""
+
+OBJECT_BYTES: Final = 8
+"""About what a decoded answer holds for each of its bytes: a partition of Metadata has 40 of them,
+and is 350 bytes of objects."""
+
+PARTITION_BYTES: Final = 48
+"""Of an answer to Fetch, without records."""
 
 PARTITIONS_MAX: Final = 200
 """So many elements of each list are searched for errors."""
@@ -53,7 +60,10 @@ SECRET: Final = frozenset(
 )
 """APIs whose messages hold passwords and tokens: only that they were asked is kept."""
 
-SPECIAL: Final = frozenset(map(int, SECRET | {ApiKey.FETCH}))
+FETCHES: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
+"""APIs whose answers hold records."""
+
+SPECIAL: Final = frozenset(map(int, SECRET | FETCHES))
 """APIs whose messages are not kept as they are."""
 
 FOLLOWER: Final = 1
@@ -64,13 +74,14 @@ LARGE_BYTES: Final = 64 * 1024
 """Notes wait until there are NOTES_MIN and nobody waits for an answer, or NOTES_MAX, or one of a
 request of so many bytes."""
 
-_EXCHANGE, _SIZE, _END, _FLAG = map(itemgetter, (0, 1, 2, 5))
+_EXCHANGE, _SIZE, _END, _FLAG, _KEPT = map(itemgetter, (0, 1, 2, 5, 7))
 _KEY, _VERSION = attrgetter("header.api_key"), attrgetter("header.api_version")
 _REQUEST_BYTES, _BEGAN, _HANDLED = map(attrgetter, ("size_bytes", "began_s", "handled_s"))
 
 Raw = tuple[bytes, bytes]
-Note = tuple["InFlightRequest", int, float, "RequestContext", int, int, Raw | None]
-"""Request, bytes of the answer, `perf_counter` at its end, connection, wall clock, flag, raw."""
+Note = tuple["InFlightRequest", int, float, "RequestContext", int, int, Raw | None, int]
+"""Request, bytes of the answer, `perf_counter` at its end, connection, wall clock, flag, raw, and
+how many bytes of the answer are kept."""
 
 
 class SizeOnly:
@@ -187,14 +198,18 @@ class Requests:
         notes = self._notes
         if exchange.header.api_key in SPECIAL or self._is_hasty:
             end_s = perf_counter()
-            flag = _strip(exchange) if exchange.header.api_key in SPECIAL else 0
+            flag, kept = 0, size
+            if exchange.header.api_key in SPECIAL:
+                flag, kept = _strip(exchange)
             raw = _raw(exchange, chunks) if self._listeners else None
-            notes.append((exchange, size, end_s, context, context.now_ms, flag, raw))
+            if raw is not None:
+                kept += sum(map(len, raw)) // OBJECT_BYTES
+            notes.append((exchange, size, end_s, context, context.now_ms, flag, raw, kept))
             if self._is_hasty and (self._listeners or self._is_urgent(notes)):
                 self.settle()
                 return
         else:
-            notes.append((exchange, size, perf_counter(), context, context.now_ms, 0, None))
+            notes.append((exchange, size, perf_counter(), context, context.now_ms, 0, None, size))
         if len(notes) >= NOTES_MAX:
             self.settle()
 
@@ -266,9 +281,12 @@ class Requests:
         journal = self._journal
         journal += notes
         self._count += len(notes)
-        self._held_bytes += request_bytes + ENTRY_BYTES * len(notes)
+        self._held_bytes += (
+            request_bytes + ENTRY_BYTES * len(notes) + OBJECT_BYTES * sum(map(_KEPT, notes))
+        )
         while self._held_bytes > self.max_bytes:
-            self._held_bytes -= ENTRY_BYTES + journal.popleft()[0].size_bytes
+            oldest = journal.popleft()
+            self._held_bytes -= ENTRY_BYTES + oldest[0].size_bytes + OBJECT_BYTES * oldest[7]
         if self._listeners:
             first = self._count - len(notes) + 1
             for number, note in enumerate(notes, first):
@@ -370,21 +388,29 @@ class Requests:
             counts.waited.rotate()
 
 
-def _strip(exchange: "InFlightRequest") -> int:
-    """Take out of a special request what is not to be kept; return its flag."""
+def _strip(exchange: "InFlightRequest") -> tuple[int, int]:
+    """Take out of a special request what is not to be kept.
+
+    Returns:
+        Its flag, and about how many bytes of the answer stay.
+    """
     key, request, response = exchange.header.api_key, exchange.request, exchange.response
-    if key != ApiKey.FETCH:
+    if key not in FETCHES:
         exchange.request = exchange.result = exchange.frame = None
-        return 0
+        return 0, 0
     if request is None or response is None:
-        return 0
+        return 0, 0
     exchange.result = response  # without the bytes that it was encoded to
+    kept = 0
     for topic in response.responses:
+        kept += PARTITION_BYTES * len(topic.partitions)
         for data in topic.partitions:
             if data.records:  # a piece of a file, which it would keep open
                 data.records = SizeOnly(len(data.records))
+    if key != ApiKey.FETCH:
+        return 0, kept
     is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
-    return 0 if is_consumer else FOLLOWER
+    return 0 if is_consumer else FOLLOWER, kept
 
 
 def _raw(exchange: "InFlightRequest", chunks: "list[Chunk]") -> Raw | None:
@@ -395,7 +421,7 @@ def _raw(exchange: "InFlightRequest", chunks: "list[Chunk]") -> Raw | None:
 
 
 def _entry(note: Note) -> Entry:
-    exchange, size, end_s, context, at_ms, _, raw = note
+    exchange, size, end_s, context, at_ms, _, raw, _ = note
     total_us = int((end_s - exchange.began_s) * 1e6)
     return Entry(at_ms, exchange, context, size, total_us, raw)
 

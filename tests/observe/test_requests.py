@@ -6,11 +6,20 @@ from types import SimpleNamespace
 import pytest
 
 from kafkalite.api.handler import EncodedAnswer
+from kafkalite.log.region import FileRegion
 from kafkalite.network.in_flight import InFlightRequest
 from kafkalite.observe.rendering import entry_json, message_json
-from kafkalite.observe.requests import ENTRY_BYTES, LARGE_BYTES, NOTES_MAX, NOTES_MIN, Requests
+from kafkalite.observe.requests import (
+    ENTRY_BYTES,
+    LARGE_BYTES,
+    NOTES_MAX,
+    NOTES_MIN,
+    OBJECT_BYTES,
+    Requests,
+)
 from kafkalite.wire.apis import APIS
 from kafkalite.wire.header import RequestHeader
+from kafkalite.wire.messages import fetch, share_fetch
 from kafkalite.wire.messages.fetch import (
     FETCH,
     FetchableTopicResponse,
@@ -39,7 +48,7 @@ CONTEXT = SimpleNamespace(now_ms=5, connection_id=1, peer_address=("127.0.0.1", 
 
 
 def test_keeps_the_latest_within_its_bytes():
-    requests = Requests(max_bytes=10 * (ENTRY_BYTES + 100), slow_ms=-1)
+    requests = Requests(max_bytes=10 * (ENTRY_BYTES + 100 + OBJECT_BYTES), slow_ms=-1)
     for _ in range(25):
         requests.on_answered(exchange(), [b"x"], 1, CONTEXT)
         assert requests.held_bytes <= requests.max_bytes
@@ -48,6 +57,33 @@ def test_keeps_the_latest_within_its_bytes():
     assert requests.get(16) is not None
     assert requests.get(26) is None
     assert requests.count == 25
+
+
+def test_large_answers_count():
+    """Clients ask for the metadata of all topics again and again."""
+    requests = Requests(max_bytes=1_000_000, slow_ms=-1)
+    for _ in range(25):
+        requests.on_answered(exchange(), [b""], 50_000, CONTEXT)
+        assert requests.held_bytes <= requests.max_bytes
+    assert len([*requests.latest()]) == 1_000_000 // (ENTRY_BYTES + 100 + 50_000 * OBJECT_BYTES)
+
+
+@pytest.mark.parametrize("module", [fetch, share_fetch], ids=["Fetch", "ShareFetch"])
+def test_no_file_is_kept_open_by_records_that_were_fetched(module, tmp_path):
+    api = fetch.FETCH if module is fetch else share_fetch.SHARE_FETCH
+    requests = Requests(max_bytes=1_000_000, slow_ms=-1)
+    (tmp_path / "log").write_bytes(bytes(100))
+    with (tmp_path / "log").open("rb") as file:
+        data = module.PartitionData(records=FileRegion(file, 0, 100))
+        topic = (
+            module.FetchableTopicResponse if module is fetch else module.ShareFetchableTopicResponse
+        )(partitions=[data])
+        answer = api.response.record(responses=[topic])
+        requests.on_answered(exchange(api, api.request.record(), answer), [b""], 150, CONTEXT)
+    ((_, entry),) = requests.latest()
+    (kept,) = entry.exchange.result.responses[0].partitions
+    assert not isinstance(kept.records, FileRegion)
+    assert len(kept.records) == 100
 
 
 def test_one_that_is_too_large_is_not_kept():
