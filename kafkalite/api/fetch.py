@@ -29,7 +29,7 @@ from kafkalite.isr.state import IsrMember
 from kafkalite.isr.traffic import TopicTraffic
 from kafkalite.log.region import FileRegion
 from kafkalite.security.acls import Operation, ResourceType
-from kafkalite.types import TopicPartition
+from kafkalite.types import TopicPartition, mypyc_attr
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
     FETCH,
@@ -116,6 +116,7 @@ def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) ->
     )
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedFetch(DelayedOperation):
     """A fetch that waits for min_bytes (rule 71): how many there are, kept up to date.
 
