@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 #: many tests have to pass: one that is not started any more is a failure, too.
 PART: dict[str, tuple[tuple[str, ...], int]] = {
     "org.apache.kafka.clients.admin.AdminFenceProducersTest": ((), 3),
+    "org.apache.kafka.clients.admin.ConcurrentListOffsetsRequestTest": ((), 1),
+    "org.apache.kafka.clients.TransactionsWithMaxInFlightOneTest": ((), 1),
+    "org.apache.kafka.streams.integration.PurgeRepartitionTopicIntegrationTest": ((), 1),
+    "org.apache.kafka.tools.DeleteRecordsCommandTest": ((), 6),
+    "kafka.server.DescribeClusterRequestTest": ((), 2),
 }
 
 

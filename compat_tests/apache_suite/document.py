@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TITLE = "## Apache Kafka's own integration tests"
 
-#: Why methods fail (`Class#method`), where somebody found out.
+#: Why methods fail (`Class.method`), where somebody found out.
 _EXPLANATIONS = Path(__file__).parent / "failures.tsv"
 
 _INTRODUCTION = """{title}
@@ -74,7 +74,7 @@ def _line(name: str, row: dict[str, Any], notes: dict[str, int]) -> str:
     why = []
     for test, message in row["failed"].items():
         method = test.partition("#")[0]
-        text = explained.get(f"{short}#{method}") or _plain(message)
+        text = explained.get(f"{short}.{method}") or _plain(message)
         why.append(f"{short}.{method}: {text}")
     if row["problem"]:
         why.append(f"{short}: {_plain(row['problem'])}")

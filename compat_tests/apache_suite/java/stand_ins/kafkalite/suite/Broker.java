@@ -1,6 +1,7 @@
 package kafkalite.suite;
 
 import java.io.File;
+import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import kafka.cluster.Partition;
@@ -68,8 +69,10 @@ public final class Broker {
         known.put("authorizerPlugin", call -> Option.empty());
         known.put("metadataCache", call -> metadata.asCache());
         known.put("logManager", call -> logManager());
-        known.put("replicaManager", call -> Doubles.of(ReplicaManager.class,
-            Map.of("onlinePartition", tp -> partition(tp.getArgument(0)))));
+        known.put("replicaManager", call -> Doubles.of(ReplicaManager.class, Map.of(
+            "logManager", manager -> logManager(),
+            "localLog", tp -> log(tp.getArgument(0)),
+            "onlinePartition", tp -> partition(tp.getArgument(0)))));
         known.put("dataPlaneRequestProcessor", call -> Doubles.of(KafkaApis.class, Map.of(
             "isConsumerGroupProtocolEnabled", enabled -> true,
             "metadataCache", cache -> metadata.asCache())));
@@ -84,18 +87,26 @@ public final class Broker {
     private LogManager logManager() {
         return Doubles.of(LogManager.class, Map.of(
             "getLog", tp -> log(tp.getArgument(0)),
+            "getLog$default$2", call -> false,
             "liveLogDirs", call -> CollectionConverters.asScala(
                 config.logDirs().stream().map(File::new).toList()).toSeq()));
     }
 
     private Option<UnifiedLog> log(TopicPartition partition) {
-        return isOnDisk(partition) ? Option.apply(Doubles.of(UnifiedLog.class)) : Option.empty();
+        return !isOnDisk(partition) ? Option.empty() : Option.apply(Doubles.of(UnifiedLog.class,
+            Map.of("logStartOffset", call -> metadata.offset(partition, -2),
+                "highWatermark", call -> metadata.offset(partition, -1),
+                "logEndOffset", call -> metadata.offset(partition, -1))));
     }
 
     private Option<Partition> partition(TopicPartition partition) {
-        return !isOnDisk(partition) ? Option.empty() : Option.apply(Doubles.of(Partition.class,
-            Map.of("leaderLogIfLocal", call ->
-                metadata.leaderOf(partition) == id ? log(partition) : Option.empty())));
+        return !isOnDisk(partition) ? Option.empty() : Option.apply(Doubles.of(Partition.class, Map.of(
+            "leaderIdIfLocal", call -> isLedHere(partition) ? Option.apply(id) : Option.empty(),
+            "leaderLogIfLocal", call -> isLedHere(partition) ? log(partition) : Option.empty())));
+    }
+
+    private boolean isLedHere(TopicPartition partition) throws IOException {
+        return metadata.leaderOf(partition) == id;
     }
 
     private boolean isOnDisk(TopicPartition partition) {

@@ -10,10 +10,14 @@ import java.util.Map;
 import java.util.Optional;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.message.MetadataRequestData;
+import org.apache.kafka.common.message.ListOffsetsRequestData;
+import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsPartition;
+import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsTopic;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.ListOffsetsResponse;
 import org.apache.kafka.common.requests.MetadataRequest;
 import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.common.requests.RequestHeader;
@@ -70,11 +74,30 @@ public final class MetadataView {
             .stream().filter(topic -> topic.error() == Errors.NONE).findFirst();
     }
 
+    /** An offset of a partition that this broker leads: -2 for its first record, -1 for its end. */
+    public long offset(TopicPartition partition, long timestamp) throws IOException {
+        ListOffsetsRequestData data = new ListOffsetsRequestData().setReplicaId(-1).setTopics(
+            List.of(new ListOffsetsTopic().setName(partition.topic()).setPartitions(List.of(
+                new ListOffsetsPartition().setPartitionIndex(partition.partition())
+                    .setTimestamp(timestamp)))));
+        ListOffsetsResponse answer =
+            (ListOffsetsResponse) ask(ApiKeys.LIST_OFFSETS, data, (short) 7);
+        var found = answer.topics().get(0).partitions().get(0);
+        if (found.errorCode() != 0) {
+            throw new NotApplicable("looks into the broker: a log that it does not lead");
+        }
+        return found.offset();
+    }
+
     private MetadataResponse ask(MetadataRequest.Builder builder) throws IOException {
         short version = 12;
-        RequestHeader header = new RequestHeader(ApiKeys.METADATA, version, "apache-suite", 1);
-        ByteBuffer request = RequestUtils.serialize(
-            header.data(), header.headerVersion(), builder.build(version).data(), version);
+        return (MetadataResponse) ask(ApiKeys.METADATA, builder.build(version).data(), version);
+    }
+
+    private AbstractResponse ask(ApiKeys api, ApiMessage data, short version) throws IOException {
+        RequestHeader header = new RequestHeader(api, version, "apache-suite", 1);
+        ByteBuffer request =
+            RequestUtils.serialize(header.data(), header.headerVersion(), data, version);
         try (Socket socket = new Socket("127.0.0.1", port)) {
             socket.setSoTimeout(10_000);
             OutputStream out = socket.getOutputStream();
@@ -84,7 +107,7 @@ public final class MetadataView {
             out.write(bytes);
             DataInputStream in = new DataInputStream(socket.getInputStream());
             byte[] answer = in.readNBytes(in.readInt());
-            return (MetadataResponse) AbstractResponse.parseResponse(ByteBuffer.wrap(answer), header);
+            return AbstractResponse.parseResponse(ByteBuffer.wrap(answer), header);
         }
     }
 }
