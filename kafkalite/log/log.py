@@ -246,11 +246,13 @@ class Log:
                 )
             self.epochs.assign(header.partition_leader_epoch, header.base_offset)
         end_offset = header.base_offset + header.last_offset_delta + 1
-        self._write(valid, end_offset, markers, self._clock.wall_ms())
-        first_offset = valid.batches[0][1].base_offset
-        return AppendInfo(
-            first_offset, end_offset - 1, -1, self.log_start_offset, False, valid.size
-        )
+        try:
+            self._write(valid, end_offset, markers, self._clock.wall_ms())
+        except KafkaError:
+            self.epochs.truncate_from_end(self.log_end_offset)  # not to begin later the next time
+            raise
+        first = valid.batches[0][1].base_offset
+        return AppendInfo(first, end_offset - 1, -1, self.log_start_offset, False, valid.size)
 
     def _adopt_start(self, batches: bytearray | memoryview) -> None:
         """Let an empty log start earlier, where the leader's first batch does.

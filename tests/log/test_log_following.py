@@ -1,5 +1,7 @@
 """Logs of followers, and batches that are sent again."""
 
+import errno
+
 import pytest
 
 from kafkalite.log.validate import AppendOrigin
@@ -67,6 +69,23 @@ def test_a_follower_does_not_run_ahead_of_the_epoch_it_fetched_in():
     assert follower.append_as_follower(copied(leader, offset=1), leader_epoch=2) is None
     assert follower.append_as_follower(copied(leader, offset=1), leader_epoch=3).last_offset == 1
     assert follower.epochs.entries == leader.epochs.entries
+
+
+def test_a_follower_knows_no_epochs_of_what_it_could_not_write():
+    """Seed 2000224 of level 2: its epoch 2 began too late, and others cut off what is committed."""
+    disk = SimDisk()
+    leader, follower = make_log(), make_log(disk)
+    append(leader, "a", epoch=2)
+    append(leader, "b", epoch=2)
+    follower.append_as_follower(copied(leader)[: len(copied(leader)) // 2])
+    append(leader, "c", epoch=3)
+    disk.fail("append", ".log", error=errno.ENOSPC, times=1)
+    with pytest.raises(KafkaError):
+        follower.append_as_follower(copied(leader, offset=1))
+    assert follower.epochs.entries == [(2, 0)]
+    follower.append_as_follower(copied(leader, offset=1))
+    assert follower.epochs.entries == leader.epochs.entries == [(2, 0), (3, 2)]
+    assert make_log(disk.copy(), clean=False).epochs.entries == leader.epochs.entries
 
 
 def test_a_follower_takes_gaps_but_no_steps_back():
