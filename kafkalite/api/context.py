@@ -98,7 +98,7 @@ class RequestContext:
     is_inter_broker: bool = True
     """Brokers may come in by this listener; clients too, unless they have one of their own."""
     local_address: tuple[str, int]
-    """Host and port that the client connected to."""
+    """Host and port that the client connected to; the host is a name if TLS told it (SNI)."""
     peer_address: tuple[str, int]
     principal: str = ANONYMOUS
     is_token: bool = False

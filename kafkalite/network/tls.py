@@ -83,6 +83,12 @@ class TlsSocket:
         """The peer's certificate in DER, None if it showed none."""
         return self._session.getpeercert(binary_form=True)
 
+    @property
+    def asked_name(self) -> str | None:
+        """The name by which the client came, None if it told none."""
+        name: str | None = getattr(self._session, "asked_name", None)
+        return name
+
     def shake_hands(self) -> bool:
         """Go on with the handshake as far as can be; whether it is done.
 
@@ -212,6 +218,8 @@ class TlsTransport(SocketTransport):
             while not self._tls.flush():
                 await trio.lowlevel.wait_writable(self._tls)
             if is_done:
+                if self._tls.asked_name:
+                    self.local_address = self._tls.asked_name, self.local_address[1]
                 return
             await trio.lowlevel.wait_readable(self._tls)
 

@@ -45,6 +45,22 @@ _CLIENT_AUTH: Final = {
 }
 
 
+class ServerSession(ssl.SSLObject):
+    """A client's TLS.
+
+    Attributes:
+        asked_name: the name of this broker by which the client came (SNI); None if it told none.
+    """
+
+    asked_name: str | None = None
+
+
+def _note_name(session: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+    del context
+    assert isinstance(session, ServerSession)
+    session.asked_name = name
+
+
 def server_context(settings: "ListenerSettings") -> ssl.SSLContext:
     """Return what a listener needs for its handshakes.
 
@@ -53,6 +69,8 @@ def server_context(settings: "ListenerSettings") -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
+    context.sslobject_class = ServerSession
+    context.sni_callback = _note_name
     context.num_tickets = 0  # clients of Kafka do not resume sessions
     _limit(context, settings)
     if not _show_identity(context, settings):

@@ -10,7 +10,9 @@ import pytest
 
 from kafkalite.network import sockets
 from kafkalite.testing.broker import Broker
+from kafkalite.wire.header import decode_response_header
 from kafkalite.wire.messages.api_versions import API_VERSIONS, ApiVersionsRequest
+from kafkalite.wire.messages.metadata import METADATA, MetadataRequest
 from tests.raw_client import encoded, framed
 from tests.security import kit
 
@@ -71,6 +73,21 @@ def test_request_is_answered_as_without_tls(broker, tmp_path):
     with socket.create_connection((host, int(port)), TIMEOUT_S) as sock:
         sock.sendall(ASK)
         assert answer(sock) == over_tls
+
+
+@pytest.mark.parametrize("name", ["localhost", None])
+def test_a_client_is_told_the_name_by_which_it_came(broker, tmp_path, name):
+    """`advertised.listeners=auto`: an address would not be what its certificate is for."""
+    host, _, port = broker.bootstrap_for("SSL").rpartition(":")
+    context = kit.client_context(tmp_path)
+    context.check_hostname = False
+    sock = socket.create_connection((host, int(port)), TIMEOUT_S)
+    with context.wrap_socket(sock, server_hostname=name) as secure:
+        secure.sendall(framed(encoded(METADATA, 9, MetadataRequest(topics=[]))))
+        answered = answer(secure)
+    _, position = decode_response_header(METADATA, 9, memoryview(answered))
+    (found,) = METADATA.decode_response(9, memoryview(answered), position).brokers
+    assert (found.host, found.port) == (name or host, int(port))
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
