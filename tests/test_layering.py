@@ -14,6 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 600
+"""Also of tests."""
 
 LAYERS = [
     {"types"},
@@ -46,6 +47,28 @@ LAYERS = [
 ]
 """A module imports from rows above its own, and from its own package: never from a row below, nor
 from its neighbours in a row. A module may have a row of its own, to be imported from there."""
+
+OWNER = "a part and its owner, whom it calls back"
+REGISTRY = "the registry asks by the services, of which it is one"
+PUBLIC = "what users import from the package; imported by its first use"
+
+CIRCLES = {
+    ("__init__", "testing/broker"): PUBLIC,
+    ("__init__", "testing/cluster"): PUBLIC,
+    ("api/context", "registry/rest"): REGISTRY,
+    ("api/envelope", "registry/rest"): REGISTRY,
+    ("config/security", "config"): OWNER,
+    ("isr/leader_role", "isr/offline"): OWNER,
+    ("isr/leader_role", "isr/partition"): OWNER,
+    ("isr/leader_role", "isr/recovering"): OWNER,
+    ("log/housekeeping", "log/manager"): OWNER,
+    ("log/state", "log/log"): OWNER,
+    ("sim/model_node", "sim/level1"): OWNER,
+    ("testing/clock", "testing/broker"): OWNER,
+    ("testing/faults", "testing/broker"): OWNER,
+    ("testing/report_facts", "testing/cluster"): OWNER,
+}
+"""Imports for types only (importer, imported) that close a circle, and why. There are no others."""
 
 CORES = {
     "api/client_metrics", "api/fetch_session", "api/share_session", "coordinator/records",
@@ -237,6 +260,34 @@ def layer_of(name: str) -> int:
     return next(index for index, layer in enumerate(LAYERS) if place_of(name) in layer)
 
 
+@cache
+def module_imports(path: Path, *, with_types: bool) -> frozenset[str]:
+    """The modules of the package that one imports, with or without those for types only."""
+    known = {name_of(each) for each in MODULES}
+    found = set()
+    for each in imports_of(tree_of(path), with_types=with_types):
+        target = each.removeprefix("kafkalite.").replace(".", "/")
+        if each.split(".")[0] == "kafkalite":
+            found |= {target, target.rpartition("/")[0] or "__init__"} & known
+    return frozenset(found - {name_of(path)})
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The strongly connected components of more than one module."""
+    reached = {name: {name} for name in graph}
+    for start, found in reached.items():
+        to_visit = [start]
+        while to_visit:
+            for name in graph[to_visit.pop()] - found:
+                found.add(name)
+                to_visit.append(name)
+    found_circles = {
+        frozenset(other for other in found if name in reached[other])
+        for name, found in reached.items()
+    }
+    return [set(circle) for circle in found_circles if len(circle) > 1]
+
+
 def is_in(name: str, places: set[str]) -> bool:
     return any(name == place or name.startswith(f"{place}/") for place in places)
 
@@ -246,18 +297,18 @@ def is_type_checking(node: ast.AST) -> bool:
 
 
 @cache
-def imports_of(tree: ast.AST) -> frozenset[str]:
-    """Dotted names imported at run time; what stands under TYPE_CHECKING does not count."""
+def imports_of(tree: ast.AST, *, with_types: bool = False) -> frozenset[str]:
+    """Dotted names imported at run time; what stands under TYPE_CHECKING only `with_types`."""
     found: set[str] = set()
     for node in ast.iter_child_nodes(tree):
-        if is_type_checking(node):
+        if is_type_checking(node) and not with_types:
             continue
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, "relative imports hide layers"
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-        found |= imports_of(node)
+        found |= imports_of(node, with_types=with_types)
     return frozenset(found)
 
 
@@ -304,6 +355,26 @@ class TestEachModule:
         shadowed = {path.stem} & sys.stdlib_module_names - {"types", "__init__", "__main__"}
         # kafkalite.types and kafkalite.group.* are only ever imported by their full names.
         assert not shadowed
+
+
+def test_modules_of_tests_have_a_size_that_can_be_read():
+    root = PACKAGE.parent
+    sizes = {
+        path.relative_to(root).as_posix(): path.read_text().count("\n")
+        for folder in ("tests", "compat_tests", "spark_tests")
+        for path in (root / folder).rglob("*.py")
+    }
+    assert {file: size for file, size in sizes.items() if size > MODULE_LINES_MAX} == {}
+
+
+def test_no_modules_import_each_other():
+    """Neither at run time nor for types, but for what is listed."""
+    graph = {name_of(path): set(module_imports(path, with_types=True)) for path in MODULES}
+    at_run_time = {name_of(path): module_imports(path, with_types=False) for path in MODULES}
+    for importer, imported in CIRCLES:
+        assert imported in graph[importer] - at_run_time[importer], f"{importer}: out of date"
+        graph[importer].remove(imported)
+    assert not circles(graph)
 
 
 def test_packages_are_drawn_in_the_order_that_is_checked():
