@@ -183,6 +183,7 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
         "group/share/test_group.py",
         "group/consumer/test_part.py",
     ),
+    "group/shard_state": ("group/test_shard.py",),
     "group/shards": ("group/test_shard.py",),
     "group/share/heartbeat": ("group/share/test_group.py",),
     "group/share/part": ("group/share/test_group.py",),
