@@ -127,6 +127,7 @@ class Node:
             config=load_config(),
             clock=self.clock,
             metadata=cluster.metadata,
+            producer_ids=cluster.metadata,
             replicas=self,
             coordinators=self.runtime,
             transactions=self.transactions,
