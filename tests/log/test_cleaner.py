@@ -1,11 +1,9 @@
 """Compaction of a log's files: when, what is swapped, and what crashes and changes leave behind."""
 
-import random
 from dataclasses import replace
 from math import inf
 
 import pytest
-import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,74 +14,27 @@ from kafkalite.log.cleaner import (
     READ_BYTES,
     WRITE_BYTES,
     CleanerSettings,
-    CleaningAborted,
     CleaningPass,
     Throttle,
-    clean,
     filthiest,
     group_sources,
-    plan_cleaning,
 )
 from kafkalite.log.compaction import ENTRY_BYTES
-from kafkalite.log.disk import OsDisk
 from kafkalite.log.validate import AppendOrigin
 from kafkalite.wire.compression import Codec
-from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import iterate_records, read_batch_header
+from tests.log.cleaner_kit import (
+    COMPACT,
+    SETTINGS,
+    clean_plan,
+    compact,
+    contents,
+    filled,
+    plan_of,
+    write,
+)
 from tests.log.log_kit import NOW_MS, NotingListener, append, make_log, marker
 from tests.log.sim_disk import SimDisk
-
-COMPACT = {"cleanup_policy": frozenset({"compact"}), "min_cleanable_dirty_ratio": 0.5}
-SETTINGS = CleanerSettings()
-
-
-def write(log, text, **options):
-    """Append a batch of keys and values such as `a1 b2`; `-` is no value but the word "-"."""
-    words = text.split()
-    return append(
-        log, *(word[1:] for word in words), keys=[word[:1].encode() for word in words], **options
-    )
-
-
-def filled(*segments, disk=None, **config):
-    """A log with one segment for each list of batches, and an empty active one."""
-    log = make_log(disk, **{**COMPACT, **config})
-    for batches in segments:
-        for text in batches:
-            write(log, text)
-        log.roll()
-    return log
-
-
-def plan_of(log, *, checkpoint=None, stable=None, now_ms=NOW_MS):
-    stable = log.log_end_offset if stable is None else stable
-    return plan_cleaning(log, checkpoint=checkpoint, stable_offset=stable, now_ms=now_ms)
-
-
-def compact(log, *, checkpoint=None, now_ms=NOW_MS, settings=SETTINGS, stable=None):
-    plan = plan_of(log, checkpoint=checkpoint, now_ms=now_ms, stable=stable)
-    return clean_plan(plan, settings=settings, now_ms=now_ms)
-
-
-def clean_plan(plan, *, settings=SETTINGS, now_ms=NOW_MS):
-    """All steps of a pass, on a disk whose threads are none."""
-
-    async def main():
-        return await clean(plan, plan.log.local_log._disk, settings=settings, now_ms=now_ms)
-
-    return trio.run(main)
-
-
-def contents(log):
-    """Return `offset key value` of all data records."""
-    found = []
-    for data in log.read_batches(log.log_start_offset):
-        if not read_batch_header(data).is_control:
-            found += [
-                f"{record.offset} {record.key.decode()}{record.value.decode()}"
-                for record in iterate_records(data)
-            ]
-    return found
 
 
 class TestPlan:
@@ -434,153 +385,6 @@ class TestGroups:
         assert len(group_sources([first, reaching], log.config)) == 1
         reaching = replace(second, next_base_offset=2**31 + 1)
         assert len(group_sources([first, reaching], log.config)) == 2
-
-
-class ThreadedDisk(SimDisk):
-    """Does something else on the event loop before or after a step in a worker thread."""
-
-    def __init__(self):
-        super().__init__()
-        self.interruptions = {}
-
-    async def run_in_thread(self, function, *arguments):
-        self.interruptions.pop(f"before {function.__name__}", int)()
-        result = function(*arguments)
-        self.interruptions.pop(f"after {function.__name__}", int)()
-        return result
-
-
-class TestInterference:
-    """The log goes on while a worker thread reads its files."""
-
-    @pytest.fixture
-    def disk(self):
-        return ThreadedDisk()
-
-    def leftovers(self, disk):
-        return [path for path in disk.files if "cleaned" in path or "swap" in path]
-
-    @pytest.mark.parametrize("moment", ["before", "after"])
-    @pytest.mark.parametrize("step", ["build_map", "clean_group"])
-    def test_appends_do_not_matter(self, disk, moment, step):
-        def go_on():
-            write(log, "a3")
-            log.roll()
-            write(log, "a4")
-
-        log = filled(["a1"], ["a2"], disk=disk)
-        disk.interruptions[f"{moment} {step}"] = go_on
-        compact(log)
-        assert contents(log) == ["1 a2", "2 a3", "3 a4"]
-
-    @pytest.mark.parametrize("moment", ["before", "after"])
-    @pytest.mark.parametrize("step", ["build_map", "clean_group"])
-    @pytest.mark.parametrize("what", ["deletion", "truncation", "cut", "rewritten", "close"])
-    def test_change_of_a_segment_that_was_read_aborts_the_pass(self, disk, moment, step, what):
-        def change():
-            if what == "deletion":
-                log.delete_records_before(1)
-                log.apply_retention(NOW_MS)
-            elif what == "truncation":
-                log.truncate_fully_and_start_at(0)
-            elif what == "close":
-                log.close()
-            else:
-                log.truncate_to(3)
-            if what == "rewritten":
-                write(log, "c9")
-                log.roll()
-            segments.extend(log.segments)
-
-        segments = []
-        log = filled(["a1"], ["b2 a2", "c3"], ["d4"], disk=disk)
-        disk.interruptions[f"{moment} {step}"] = change
-        with pytest.raises(CleaningAborted, match="t-0"):
-            compact(log)
-        assert list(log.segments) == segments
-        assert self.leftovers(disk) == []
-
-    @pytest.mark.parametrize("operation", ["append", "sync", "create"])
-    def test_full_or_failing_disk_leaves_the_log_as_it_is(self, disk, operation):
-        log = filled(["a1"], ["a2"], disk=disk)
-        before = contents(log)
-        disk.fail(operation, ".cleaned")
-        with pytest.raises(OSError, match="simulated"):
-            compact(log)
-        assert contents(log) == before
-        assert self.leftovers(disk) == []
-
-    @pytest.mark.parametrize("checkpoint", [0, 3])
-    def test_damaged_batch_leaves_the_log_as_it_is(self, disk, checkpoint):
-        log = filled(["a1", "b1"], ["a2"], ["a3"], disk=disk)
-        disk.files["/data/t-0/00000000000000000000.log"].data[-1] ^= 1
-        segments = list(log.segments)
-        with pytest.raises(KafkaError) as caught:
-            compact(log, checkpoint=checkpoint)
-        assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
-        assert list(log.segments) == segments
-        assert self.leftovers(disk) == []
-
-    @pytest.mark.parametrize("length", [1 << 20, 3])
-    def test_batch_that_claims_more_than_the_file_has_is_damage(self, disk, length):
-        log = filled(["a1", "b1"], ["a2"], disk=disk)
-        data = disk.files["/data/t-0/00000000000000000000.log"].data
-        data[8:12] = length.to_bytes(4, "big")
-        with pytest.raises(KafkaError) as caught:
-            compact(log)
-        assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
-
-    def test_torn_header_at_the_end_is_damage(self, disk):
-        log = filled(["a1", "b1"], ["a2"], disk=disk)
-        log.segments.first.size += 10
-        disk.files["/data/t-0/00000000000000000000.log"].data += bytes(10)
-        with pytest.raises(KafkaError, match="no whole batch at byte"):
-            compact(log)
-
-
-class TestCrash:
-    def test_crash_at_any_moment_leaves_old_or_new(self):
-        """Rule 205, Kafka's .cleaned and .swap: the table is the same after every change."""
-        disk = SimDisk()
-        log = filled(["a1 b1", "a2"], ["c1", "a3 b2"], disk=disk)
-        write(log, "d1")
-        base = len(disk.trace)
-        compact(log)
-        assert len(disk.trace) - base > 10
-        for count in range(base, len(disk.trace) + 1):
-            crashed = SimDisk.replay(disk.trace, count)
-            again = make_log(crashed, clean=False, **COMPACT)
-            table = dict(line.split()[1] for line in contents(again))
-            assert table == {"a": "3", "b": "2", "c": "1", "d": "1"}
-            assert again.log_end_offset == log.log_end_offset
-            leftovers = [path for path in crashed.files if "cleaned" in path or "swap" in path]
-            assert leftovers == []
-
-    def test_power_failure_after_the_swap_loses_nothing(self):
-        """The new segment is synced before the old one goes."""
-        for seed in range(20):
-            disk = SimDisk()
-            log = filled(["a1 b1", "a2"], ["c1", "a3 b2"], disk=disk)
-            log.flush_now()
-            compact(log)
-            survivor = disk.after_power_failure(random.Random(seed))
-            again = make_log(survivor, clean=False, recovery_point=6, **COMPACT)
-            assert contents(again) == contents(log)
-
-
-class TestInThreads:
-    def test_whole_pass_on_a_real_disk(self, tmp_path):
-        async def main():
-            disk = OsDisk()
-            log = filled(
-                ["a1 b1", "a2"], ["c1", "a3 b2"], disk=disk, directory=str(tmp_path / "t-0")
-            )
-            statistics = await clean(plan_of(log), disk, settings=SETTINGS, now_ms=NOW_MS)
-            assert statistics.clean_offset == 6
-            assert contents(log) == ["3 c1", "4 a3", "5 b2"]
-            log.close()
-
-        trio.run(main)
 
 
 @pytest.mark.slow
