@@ -59,3 +59,41 @@ def test_output_is_exact_though_commits_are_lost(protocol: str, tmp_path: Path) 
             assert not failures, failures
     except MissingToolchain as missing:
         skip_or_fail(str(missing))
+
+
+PATIENCE = {"request.timeout.ms": "2000"}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+def test_output_is_exact_though_an_instance_gets_no_answers(protocol: str, tmp_path: Path) -> None:
+    """It hears nothing until others have its tasks, and comes back as a zombie."""
+    try:
+        with Broker(config=SETTINGS) as broker:
+            create_topics(broker.bootstrap, "lines", partitions=3)
+            feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
+            feeder.start()
+            what = {"version": KAFKA_4, "protocol": protocol, "source": "lines"}
+            run = Run(broker=broker, folder=tmp_path, instances=2, settings=PATIENCE, **what)
+            with run, run.tail() as tail:
+                run.start()
+                tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                process = _a_process(broker, run.id)
+                with broker.faults.on(client_id=f"{run.id}-{process}-*").blackhole() as rule:
+                    rule.wait(hits=4, timeout_s=WAIT_S)
+                    tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                feeder.stop()
+                run.finish(tail, read_lines(broker.bootstrap, "lines"), WAIT_S)
+    except MissingToolchain as missing:
+        skip_or_fail(str(missing))
+
+
+def _a_process(broker: Broker, application_id: str) -> str:
+    """Return what the client ids of one instance have in common: the process's UUID."""
+    ends = ("-StreamThread-1-producer", "-StreamThread-2-producer")
+    for request in broker.requests("Produce"):
+        if request.client_id.startswith(application_id) and request.client_id.endswith(ends):
+            return request.client_id.removeprefix(f"{application_id}-").partition("-StreamThread")[
+                0
+            ]
+    raise AssertionError("nobody has produced")
