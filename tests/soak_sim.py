@@ -25,7 +25,7 @@ from kafkalite.sim.campaign import Failure, Plan, Summary, run_seeds
 
 CHUNK = {1: 100, 2: 10}
 LONE_SHARE = 5
-"""Every so many-th seed of level 2 runs a broker that is alone."""
+"""One of so many chunks of level 2 runs a broker that is alone; in every second a topic grows."""
 
 
 def run_chunk(plan, first, count):
@@ -40,8 +40,9 @@ def chunks(options):
     for level, count in ((1, options.level1), (2, options.level2)):
         for index, first in enumerate(range(options.first, options.first + count, CHUNK[level])):
             brokers = 1 if level == 2 and index % LONE_SHARE == LONE_SHARE - 1 else 3
+            grows = level == 2 and bool(index % 2)
             size = min(CHUNK[level], options.first + count - first)
-            yield Plan(level=level, brokers=brokers), first, size
+            yield Plan(level=level, brokers=brokers, grows=grows), first, size
 
 
 class Soak:

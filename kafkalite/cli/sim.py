@@ -68,6 +68,9 @@ class SeedRange(click.ParamType):  # type: ignore[type-arg]
     show_default=True,
     help="Of level 2; 1 is a broker that is alone.",
 )
+@click.option(
+    "--grows", is_flag=True, help="Of level 2: a topic grows while producers write to it."
+)
 @click.option("--trace", is_flag=True, help="Print everything that happens.")
 def sim(
     seed: int | None,
@@ -75,6 +78,7 @@ def sim(
     level: str,
     minutes: float | None,
     brokers: int,
+    grows: bool,
     trace: bool,
 ) -> int:
     """Run brokers, their network, disks and metadata store in simulation, by seed.
@@ -85,7 +89,7 @@ def sim(
     """
     if seed is not None and seeds is not None:
         raise click.UsageError("--seed and --seeds exclude each other.")
-    plan = Plan(level=int(level), brokers=brokers)
+    plan = Plan(level=int(level), brokers=brokers, grows=grows)
     if seed is not None:
         return _run_one(plan, seed, trace=trace)
     chosen: Iterable[int] = seeds if seeds is not None else itertools.count(_any_seed())

@@ -19,10 +19,12 @@ class Plan:
     Attributes:
         level: 1 or 2.
         brokers: of level 2; 1 for a broker that is alone.
+        grows: of level 2; whether a topic is made and grown while producers write to it.
     """
 
     level: int = 1
     brokers: int = 3
+    grows: bool = False
 
     def run(self, seed: int, trace: Trace | None = None) -> Outcome:
         """Run one seed.
@@ -32,13 +34,16 @@ class Plan:
         """
         if self.level == 1:
             return level1.run(seed, trace=trace)
-        return level2.run(seed, trace=trace, shape=level2.Shape(brokers=self.brokers))
+        shape = level2.Shape(brokers=self.brokers, grows=self.grows)
+        return level2.run(seed, trace=trace, shape=shape)
 
     def command(self, seed: int) -> str:
         """Return what repeats a run."""
         options = f"--level {self.level}"
         if self.level > 1 and self.brokers != Plan().brokers:
             options += f" --brokers {self.brokers}"
+        if self.level > 1 and self.grows:
+            options += " --grows"
         return f"python -m kafkalite sim {options} --seed {seed}"
 
 

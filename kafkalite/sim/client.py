@@ -1,7 +1,7 @@
 """Requests from a simulated client: connections to brokers by id, metadata, coordinators."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import trio
@@ -19,6 +19,7 @@ from kafkalite.wire.schema import Structure
 
 Request = TypeVar("Request", bound=Structure)
 Response = TypeVar("Response", bound=Structure)
+Answer = TypeVar("Answer")
 
 TIMEOUT_S: Final = 3.0
 METADATA_VERSION: Final = 9
@@ -39,17 +40,38 @@ class Link:
 
     async def ask(self, api: Api[Request, Response], version: int, message: Request) -> Response:
         """Return the answer. Raises OSError or MalformedMessage."""
+        correlation_id = await self._send(api, version, message)
+        answered, answer = await self._receive(api, version)
+        assert answered == correlation_id, f"answer {answered} to request {correlation_id}"
+        return answer
+
+    async def _send(self, api: Api[Request, Response], version: int, message: Request) -> int:
         correlation_id = next(self._ids)
         header = encode_request_header(
             api, version, correlation_id=correlation_id, client_id=self._client_id
         )
         body = b"".join(bytes(chunk) for chunk in api.encode_request(version, message))  # type: ignore[arg-type]
         await self._transport.send([SIZE_PREFIX.pack(len(header) + len(body)), header, body])
+        return correlation_id
+
+    async def _receive(self, api: Api[Request, Response], version: int) -> tuple[int, Response]:
         (size,) = SIZE_PREFIX.unpack(await self._exactly(SIZE_PREFIX.size))
         frame = await self._exactly(size)
         answered, position = decode_response_header(api, version, frame)
-        assert answered == correlation_id, f"answer {answered} to request {correlation_id}"
-        return api.decode_response(version, frame, position)
+        return answered, api.decode_response(version, frame, position)
+
+    async def ask_all(
+        self, api: Api[Request, Response], version: int, messages: Sequence[Request], pause_s: float
+    ) -> list[Response]:
+        """Send requests one after another without waiting, then return their answers."""
+        answers = []
+        for message in messages:
+            await self._send(api, version, message)
+            await trio.sleep(pause_s)
+        for _ in messages:
+            _, answer = await self._receive(api, version)
+            answers.append(answer)
+        return answers
 
     async def _exactly(self, count: int) -> memoryview:
         data = memoryview(bytearray(count))
@@ -96,13 +118,39 @@ class Client:
         Raises:
             Unanswered: there is none.
         """
+        return await self._over(address, timeout_s, lambda link: link.ask(api, version, message))
+
+    async def ask_all(
+        self,
+        address: tuple[str, int],
+        api: Api[Request, Response],
+        version: int,
+        messages: Sequence[Request],
+        *,
+        pause_s: float,
+    ) -> list[Response]:
+        """Return a broker's answers to requests that are under way at a time.
+
+        Raises:
+            Unanswered: some are missing.
+        """
+        return await self._over(
+            address, TIMEOUT_S, lambda link: link.ask_all(api, version, messages, pause_s)
+        )
+
+    async def _over(
+        self,
+        address: tuple[str, int],
+        timeout_s: float,
+        ask: Callable[[Link], Awaitable[Answer]],
+    ) -> Answer:
         try:
             with trio.fail_after(timeout_s):
                 link = self._links.get(address)
                 if link is None:
                     transport = await self._network.connect(*address)
                     link = self._links[address] = Link(transport, self.name)
-                return await link.ask(api, version, message)
+                return await ask(link)
         except (
             OSError,
             MalformedMessage,
@@ -153,6 +201,11 @@ class Client:
         leader_id, epoch = self._leaders.get(place, (-1, -1))
         address = self._brokers.get(leader_id)
         return None if address is None else (address, epoch)
+
+    def anyone(self) -> tuple[str, int]:
+        """Return the next of the bootstrap addresses."""
+        self._next_bootstrap += 1
+        return self._bootstrap[self._next_bootstrap % len(self._bootstrap)]
 
     async def coordinator(self, key: str, key_type: int) -> tuple[str, int] | None:
         """Return the address of a coordinator, None if there is none now. Raises Unanswered."""

@@ -18,15 +18,16 @@ from kafkalite.sim.consumer_members import ConsumerMember
 from kafkalite.sim.consumers import Member, Reader
 from kafkalite.sim.envelope import shrinking_places
 from kafkalite.sim.faults import NO_FAULTS, Faults
+from kafkalite.sim.growth import GROWN, Grower, PipelinedProducer
 from kafkalite.sim.hosts import PORT, Host
 from kafkalite.sim.invariants import InvariantBroken, Invariants
 from kafkalite.sim.level1 import Outcome
 from kafkalite.sim.network import Fabric
 from kafkalite.sim.producers import Producer
 from kafkalite.sim.runtime import run_deterministically
+from kafkalite.sim.settings import CLUSTER_SETTINGS, SETTINGS
 from kafkalite.sim.share_members import (
     ACCEPT,
-    DELIVERIES_MAX,
     Ledger,
     ShareMember,
     drain,
@@ -63,53 +64,6 @@ CREATE_TIMEOUT_MS: Final = 5_000
 
 PLAIN, TRANSACTIONAL = "plain", "exact"
 
-SETTINGS: Final = {
-    "group.consumer.assignment.interval.ms": "100",
-    "group.consumer.heartbeat.interval.ms": "300",
-    "group.consumer.min.heartbeat.interval.ms": "100",
-    "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": "4000",
-    "group.initial.rebalance.delay.ms": "100",
-    "group.share.assignment.interval.ms": "100",
-    "group.share.delivery.count.limit": str(DELIVERIES_MAX),
-    "group.share.heartbeat.interval.ms": "300",
-    "group.share.min.heartbeat.interval.ms": "100",
-    "group.share.min.record.lock.duration.ms": "1000",
-    "group.share.min.session.timeout.ms": "1000",
-    "group.share.record.lock.duration.ms": "2000",
-    "group.share.session.timeout.ms": "4000",
-    "group.streams.assignment.interval.ms": "100",
-    "group.streams.heartbeat.interval.ms": "300",
-    "group.streams.initial.rebalance.delay.ms": "100",
-    "group.streams.min.heartbeat.interval.ms": "100",
-    "group.streams.min.session.timeout.ms": "1000",
-    "group.streams.session.timeout.ms": "4000",
-    "offsets.topic.num.partitions": "1",
-    "share.coordinator.state.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
-    "auto.create.topics.enable": "false",
-    "log.cleaner.enable": "false",
-}
-
-CLUSTER_SETTINGS: Final = {
-    **SETTINGS,
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-    "offsets.topic.replication.factor": "3",
-    "share.coordinator.state.topic.min.isr": "2",
-    "share.coordinator.state.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "replica.lag.time.max.ms": "2000",
-    "replica.socket.timeout.ms": "2000",
-    "controller.socket.timeout.ms": "2000",
-    "replica.fetch.wait.max.ms": "300",
-    "replica.high.watermark.checkpoint.interval.ms": "700",
-    "leader.imbalance.check.interval.seconds": "5",
-    "zookeeper.connect": "simulated:2181",
-}
-
-
 Grouped = Member | StreamsThread | ConsumerMember | ShareMember
 
 
@@ -120,9 +74,12 @@ class Shape:
     Attributes:
         brokers: 1 for a broker that is alone, with metadata in a file of its own.
         faulty_s: virtual seconds in which faults happen.
+        grows: whether producers with several batches under way write to partitions that come into
+            being meanwhile.
     """
 
     brokers: int = 3
+    grows: bool = False
     faulty_s: float = FAULTY_S
 
 
@@ -213,6 +170,11 @@ class Simulation:
             Producer(self._client(f"t{index}"), work, transactional_id=f"tx-{index}")
             for index in range(random.randint(0, 2))
         ]
+        growers: list[Grower] = []
+        if self.shape.grows:
+            readers.append(Reader(self._client("grown"), work, list(GROWN)))
+            producers += [PipelinedProducer(self._client(f"g{index}"), work) for index in range(2)]
+            growers.append(Grower(self._client("grower"), work, len(self.hosts)))
         members = [
             Member(self._client(f"m{index}"), work, "group")
             for index in range(random.randint(0, 3))
@@ -239,6 +201,8 @@ class Simulation:
             async with trio.open_nursery() as writers:
                 for producer in producers:
                     writers.start_soon(producer.run)
+                for grower in growers:
+                    writers.start_soon(grower.run)
                 await self._break_things()
                 self._heal()
                 work.stopping.set()

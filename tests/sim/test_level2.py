@@ -13,6 +13,8 @@ from kafkalite.group.consumer.reconcile import FREE
 from kafkalite.group.kinds import ANY_PARTITION
 from kafkalite.group.streams.group import StreamsGroup
 from kafkalite.group.streams.member import TaskHolders
+from kafkalite.log.producer_state import ProducerStates
+from kafkalite.log.sequence_hold import SequenceHold
 from kafkalite.share import partition, shard
 from kafkalite.share.acknowledgement import AcknowledgeType
 from kafkalite.share.batches import RecordState
@@ -212,6 +214,35 @@ def test_planted_bug_of_groups_is_caught(bug, words, faults, first_seed):
             pytest.fail(f"{SEEDS_UNTIL_CAUGHT_MAX} seeds did not notice")
     assert words in found
     level2.run(seed, faults, shape=LONE)
+
+
+@contextlib.contextmanager
+def let_later_batches_overtake():
+    """As in Kafka: what was refused is not waited for, and any first sequence is taken."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SequenceHold, "note", lambda *_: None)
+        patch.setattr(ProducerStates, "has_whole_history", Never())
+        yield
+
+
+class Never:
+    """An attribute that is False, whatever it is set to."""
+
+    def __get__(self, of, owner):
+        return False
+
+    def __set__(self, of, value):
+        pass
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_what_is_acknowledged_is_on_partitions_that_come_into_being(seed):
+    """Decision 0050; also with faults."""
+    growing = Shape(brokers=1, faulty_s=5, grows=True)
+    with let_later_batches_overtake(), pytest.raises(InvariantBroken, match="lost in grown-"):
+        level2.run(seed, NO_FAULTS, shape=growing)
+    assert level2.run(seed, NO_FAULTS, shape=growing).acknowledged > 100
+    level2.run(seed, shape=Shape(faulty_s=5, grows=True))
 
 
 @pytest.mark.parametrize(
