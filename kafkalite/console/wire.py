@@ -9,7 +9,7 @@ import trio
 from kafkalite.client.cluster import Client
 from kafkalite.client.connection import Connection
 from kafkalite.client.errors import ClientError
-from kafkalite.wire.api import Api
+from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.schema import Structure
 
@@ -50,7 +50,8 @@ class WireCluster:
             connection = client.any_broker() if broker is None else client.broker(broker)
             return _request(connection, api, message)
 
-        return await self._in_thread(ask)
+        # Records whose answer was lost would be written twice.
+        return await self._in_thread(ask, is_repeatable=api.key is not ApiKey.PRODUCE)
 
     async def ask_controller(self, api: Api[Request, Response], message: Request) -> Response:
         """Ask the controller; see `Cluster.ask_controller`."""
@@ -68,11 +69,15 @@ class WireCluster:
         """Whether the brokers have it."""
         return await self._in_thread(lambda: self._client.any_broker().supports(api))
 
-    async def _in_thread(self, function: Callable[[], Answer]) -> Answer:
+    async def _in_thread(
+        self, function: Callable[[], Answer], *, is_repeatable: bool = True
+    ) -> Answer:
         async with self._turn:
             try:
                 return await trio.to_thread.run_sync(function)
             except ClientError as error:
+                if not is_repeatable:
+                    raise
                 # The broker may have moved or restarted: once more, with what is known anew.
                 failure = error
             try:
