@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections import Counter
 from typing import TYPE_CHECKING, Self
 
 import pytest
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from compat_tests.conftest import Drivers
-    from compat_tests.driver import Driver
+    from compat_tests.driver import ConsumedRecord, Driver
     from kafkalite.testing import Cluster
 
 pytestmark = [
@@ -28,6 +29,8 @@ pytestmark = [
 
 PARTITIONS = 3
 BATCH = 300
+READ_AT_ONCE = 5_000
+"""Records of one answer of a driver, which is one line of JSON."""
 NAMES = ("Java-4.3.1", "confluent-kafka-2.16.1", "franz-go-1.22.2", "sarama-1.61.1")
 
 
@@ -44,9 +47,11 @@ class Load:
     A driver has a new producer for each batch, so the order that is promised is that within one.
     """
 
-    def __init__(self, driver: Driver, topic: str) -> None:
+    def __init__(self, driver: Driver, topic: str, *, batch: int = BATCH, digits: int = 1) -> None:
         self.driver = driver
         self.topic = topic
+        self._batch = batch
+        self._digits = digits
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self.errors: list[str] = []
         self.sent = 0
@@ -83,8 +88,8 @@ class Load:
 
     def _send_batch(self) -> None:
         first = self.sent
-        self.sent += BATCH
-        values = [b"%d" % number for number in range(first, self.sent)]
+        self.sent += self._batch
+        values = [b"%0*d" % (self._digits, number) for number in range(first, self.sent)]
         records = [
             {"partition": number % PARTITIONS, "value": value}
             for number, value in enumerate(values)
@@ -158,12 +163,34 @@ def test_nothing_acknowledged_is_lost_or_doubled(
     check(load, driver)
 
 
+def test_a_rolling_restart_doubles_nothing(
+    client: Client, cluster: Cluster, cluster_drivers: Drivers
+) -> None:
+    """Each producer has several batches under way when its leaders stop in order (rule 232)."""
+    topic = f"rolling-{uuid.uuid4().hex[:8]}"
+    two = {"min.insync.replicas": 2}
+    cluster.create_topic(topic, partitions=PARTITIONS, replication_factor=3, config=two)
+    driver = cluster_drivers.of(client)
+    with Load(driver, topic, batch=5_000, digits=500) as load:
+        load.wait_more()
+        for broker_id in sorted(cluster.brokers):
+            cluster.stop(broker_id)
+            load.wait_more()
+            cluster.restart(broker_id)
+            cluster.wait_in_sync(topic)
+    assert load.errors == []
+    check(load, driver)
+
+
 def check(load: Load, reader: Driver) -> None:
     """Read everything, and compare it with what was acknowledged."""
+    counts = Counter(partition for partition, _ in load.acknowledged)
+    read: list[ConsumedRecord] = []
     try:
-        read = reader.consume(
-            load.topic, dict.fromkeys(range(PARTITIONS), "earliest"), len(load.acknowledged)
-        )
+        for partition, count in counts.items():
+            for start in range(0, count, READ_AT_ONCE):
+                size = min(READ_AT_ONCE, count - start)
+                read += reader.consume(load.topic, {partition: start}, size)
     except ClientError as error:
         raise AssertionError(f"{len(load.acknowledged)} were acknowledged") from error
     stored = {(record.partition, record.offset): record.value for record in read}
