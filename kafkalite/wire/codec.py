@@ -23,10 +23,11 @@ def native_codecs(messages: str) -> Any:
 
     The compiled build has some (decision 0172).
     """
-    if not _has_native_codecs():
+    package, _, name = messages.rpartition(".")
+    if package != "kafkalite.wire.messages" or not _has_native_codecs():
         return None
     try:
-        return import_module(messages.replace(".messages.", ".lowered."))
+        return import_module(f"kafkalite.wire.lowered.{name}")
     except ModuleNotFoundError:
         return None
 

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 
+from kafkalite.wire import codec as codecs
 from kafkalite.wire import native
 from kafkalite.wire.decoding import lower_decode
 from kafkalite.wire.encoding import lower_encode
@@ -50,3 +51,11 @@ def test_what_is_cut_short_is_refused(module, codec, version):
     for size in range(len(whole)):
         with pytest.raises((MalformedMessage, IndexError)):
             decode(whole[:size], 0)
+
+
+@pytest.mark.parametrize(
+    "module", ["kafkalite.wire.stored.offset_commit", "kafkalite.wire.messages.none", "__main__"]
+)
+def test_messages_that_nothing_was_written_for_have_no_such_codecs(module, monkeypatch):
+    monkeypatch.setattr(codecs, "_has_native_codecs", lambda: True)
+    assert codecs.native_codecs.__wrapped__(module) is None
