@@ -160,3 +160,13 @@ def test_readme_links_lead_somewhere():
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / name).read_text()):
             assert link.startswith("http") or (ROOT / link).exists(), f"{name}: {link}"
+
+
+TESTS_NAMED = re.findall(
+    r"`((?:tests|compat_tests)/\S+\.py)[^`]* -k (\w+)`", (DOCS / "reliability.md").read_text()
+)
+
+
+@pytest.mark.parametrize(("file", "word"), TESTS_NAMED, ids=lambda value: value)
+def test_a_promise_names_the_tests_that_show_it(file, word):
+    assert re.search(rf"(def|class) [Tt]est\w*{word}", (ROOT / file).read_text())
