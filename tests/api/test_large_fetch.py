@@ -71,6 +71,7 @@ async def test_it_is_answered_as_any_other(kit, max_bytes, monkeypatch):
     assert codes == [0] * WIDE + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 10
 
 
+@pytest.mark.pure  # functions and numbers are put in the place of others
 async def test_no_turn_looks_at_more_than_a_step_of_it(kit, monkeypatch):
     """Counted: partitions planned, read, watched and told in one turn of the loop."""
     turn = 0
@@ -144,6 +145,7 @@ async def test_a_client_that_goes_leaves_nobody_who_watches(kit):
     assert not any(p._watchers for p in kit.replicas.partitions())
 
 
+@pytest.mark.pure  # functions and numbers are put in the place of others
 async def test_a_session_of_very_many_is_served_in_steps_by_small_requests(kit):
     first = await ask(kit, request(range(WIDE), session_epoch=0))
     assert first.session_id

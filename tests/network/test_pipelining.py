@@ -286,6 +286,7 @@ class TestComingOneByOne:
         await line.put("now")
         assert len(await line.answers(4)) == 4
 
+    @pytest.mark.pure  # a method is put in the place of another
     async def test_one_whose_client_does_not_read_is_not_busy(self, line):
         """It may be closed for it."""
         connection = line.harness.connection

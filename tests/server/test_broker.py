@@ -211,6 +211,7 @@ async def test_failed_registration_gives_the_port_back(monkeypatch):
     socket.create_server(("127.0.0.1", ports[0])).close()
 
 
+@pytest.mark.pure  # a method is put in the place of another
 async def test_assertion_of_a_handler_ends_the_broker_as_a_crash_would(tmp_path):
     """Nobody knows what its memory is worth, so nothing of it is written down as final."""
     broker = Broker(config(tmp_path))

@@ -103,7 +103,7 @@ def lead_on_after_a_restart():
 
 PLANTED = [
     acknowledge_before_the_high_watermark,
-    commit_what_only_the_leader_has,
+    pytest.param(commit_what_only_the_leader_has, marks=pytest.mark.pure),  # in a compiled module
     truncate_to_the_high_watermark,
     elect_outside_the_isr,
     forget_the_epoch_of_a_fenced_controller,

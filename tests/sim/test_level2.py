@@ -249,7 +249,8 @@ def test_what_is_acknowledged_is_on_partitions_that_come_into_being(seed):
     ("bug", "first_seed"),
     [
         (acknowledge_before_the_high_watermark, 0),
-        (commit_what_only_the_leader_has, 0),
+        # in a compiled module
+        pytest.param(commit_what_only_the_leader_has, 0, marks=pytest.mark.pure),
         (elect_outside_the_isr, 1),
         (truncate_to_the_high_watermark, 39),
     ],
