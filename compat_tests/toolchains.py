@@ -50,6 +50,13 @@ def find_program(name: str) -> str:
     return path
 
 
+def need_file(path: str, package: str) -> None:
+    """Install a Debian package when run as root, unless the file that it brings is there."""
+    if not os.path.exists(path):
+        with locked("apt-get"):
+            _apt_install(package)
+
+
 def _apt_install(package: str) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]

@@ -23,6 +23,17 @@ KAFKALITE = "kafkalite"
 APACHE = "apache"
 KINDS = (KAFKALITE, APACHE)
 
+_MAP = "listener.security.protocol.map"
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+#: Controllers vote before their authorizer has read its rules, which only super users may.
+_CONTROLLER_LOGIN = {
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.controller.plain.sasl.jaas.config": (
+        f'{_PLAIN} username="controller" password="controller" user_controller="controller";'
+    ),
+    "super.users": "User:controller",
+}
 _APACHE_JVM_OPTIONS = ("-Xms128m", "-Xmx512m")
 
 
@@ -72,7 +83,7 @@ def brokers_of(
         told = {protocol: f"localhost:{port}" for protocol, port in ports.items()}
         if advertised is not None:
             told["PLAINTEXT"] = advertised[number]
-        single[number] |= _listeners(ports, told, own_port=unused_port(), kind=kind)
+        single[number] |= _listeners(ports, told, own_port=unused_port())
     make = _Kafkalite if kind == KAFKALITE else _Apache
     clients = {number: ports["PLAINTEXT"] for number, ports in chosen.items()}
     with make(config, single, clients) as brokers:
@@ -80,22 +91,19 @@ def brokers_of(
 
 
 def _listeners(
-    ports: Mapping[str, int], told: Mapping[str, str], *, own_port: int, kind: str
+    ports: Mapping[str, int], told: Mapping[str, str], *, own_port: int
 ) -> dict[str, str]:
     """Return settings by which brokers have a listener of their own, which no proxy cuts."""
     own = f"{BROKER_LISTENER}://127.0.0.1:{own_port}"
     places = [f"{protocol}://127.0.0.1:{port}" for protocol, port in ports.items()]
     protocols = [f"{protocol}:{protocol}" for protocol in ports]
     advertised = [f"{protocol}://{address}" for protocol, address in told.items()]
-    found = {
+    return {
         "listeners": ",".join([*places, own]),
         "advertised.listeners": ",".join([*advertised, own]),
-        "listener.security.protocol.map": ",".join([*protocols, f"{BROKER_LISTENER}:PLAINTEXT"]),
+        _MAP: ",".join([*protocols, f"{BROKER_LISTENER}:PLAINTEXT"]),
         "inter.broker.listener.name": BROKER_LISTENER,
     }
-    if kind == APACHE:
-        found["listener.security.protocol.map"] += ",CONTROLLER:PLAINTEXT"
-    return found
 
 
 class _Kafkalite:
@@ -144,14 +152,18 @@ class _Apache:
         self._scratch = TemporaryDirectory(prefix="apache-kafkas-", ignore_cleanup_errors=True)
         self.addresses = {number: f"127.0.0.1:{port}" for number, port in ports.items()}
         controllers = {number: f"127.0.0.1:{unused_port()}" for number in ports}
+        needs_login = "authorizer.class.name" in config and "super.users" not in config
+        protocol = "SASL_PLAINTEXT" if needs_login else "PLAINTEXT"
         voters = ",".join(f"{number}@{address}" for number, address in controllers.items())
         self._brokers = {
             number: ApacheBroker(
                 config={
                     "node.id": number,
                     "controller.quorum.voters": voters,
+                    **(_CONTROLLER_LOGIN if needs_login else {}),
                     **config,
                     **settings,
+                    _MAP: f"{settings[_MAP]},CONTROLLER:{protocol}",
                     "listeners": f"{settings['listeners']},CONTROLLER://{controllers[number]}",
                 },
                 data_dir=Path(self._scratch.name) / f"data-{number}",

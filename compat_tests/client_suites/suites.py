@@ -10,4 +10,5 @@ if TYPE_CHECKING:
 #: By suite and test: what docs/compatibility.md says of one that fails, or differs.
 SUITES: Mapping[str, Mapping[str, str]] = {
     "sarama": {"TestReadOnlyAndAllCommittedMessages": "its author has it skipped"},
+    "librdkafka": {},
 }
