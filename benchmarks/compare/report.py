@@ -55,7 +55,8 @@ together come near the number of cores the machine is the limit, where the clien
 its own limit the client is. `peak` is the most resident memory of the broker during the runs.
 Where there is a bare loop, it shows what this machine can do without any broker, and the shares
 of it are given. A producer's run counts only if the end offsets say that all records are stored.
-What TLS costs is told [with it](security.md#what-tls-costs).
+What TLS costs is told [with it](security.md#what-tls-costs); what the compiled build and several
+processes bring, [on a page of its own](builds.md).
 """
 QUICK = (
     "this is the **quick**\nprofile, with runs of one to three seconds instead of five "
