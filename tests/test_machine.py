@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import machine
 
-PYENV = "'--prefix=/root/.pyenv/versions/3.11.7' '--enable-shared' 'LDFLAGS=-L/root/lib'"
+PYENV = "'--prefix=/opt/python' '--enable-shared' 'LDFLAGS=-L/opt/lib'"
 DEBIAN = "'--without-ensurepip' '--with-wheel-pkg-dir=/usr/share/python-wheels/' 'CFLAGS=-g'"
 PROFILED = "'--prefix=/usr/local' '--enable-optimizations' '--with-lto'"
 
