@@ -13,12 +13,9 @@ import pytest
 
 from compat_tests.apache_suite import document
 from compat_tests.apache_suite.classes import known_reasons
-from compat_tests.apache_suite.jars import classes_dir
 from compat_tests.apache_suite.results import COMMITTED, Results
 from compat_tests.apache_suite.running import Outcome, run_class
-from compat_tests.conftest import skip_or_fail
 from compat_tests.matrix import DOCUMENT
-from compat_tests.toolchains import MissingToolchain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,10 +40,6 @@ PART: dict[str, tuple[tuple[str, ...], int]] = {
 def test_passes_unchanged(name: str, tmp_path: Path) -> None:
     """A class of Kafka's, by the runner of the whole suite."""
     methods, passed = PART[name]
-    try:
-        classes_dir()
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
     outcome = run_class(
         name, broker="kafkalite", timeout_s=300, keep=tmp_path / "logs", methods=methods
     )

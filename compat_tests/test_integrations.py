@@ -18,8 +18,7 @@ import pytest
 
 from compat_tests.cache import locked
 from compat_tests.clients import node_client
-from compat_tests.conftest import skip_or_fail
-from compat_tests.toolchains import MissingToolchain, find_program
+from compat_tests.toolchains import find_program
 from kafkalite import __version__
 from tests.action import Runner
 
@@ -43,13 +42,6 @@ def copied(name, tmp_path):
     """Return a copy of a helper's folder: builds write into theirs."""
     built = shutil.ignore_patterns("target", "node_modules")
     return Path(shutil.copytree(INTEGRATIONS / name, tmp_path / name, ignore=built))
-
-
-def program(name):
-    try:
-        return find_program(name)
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
 
 
 def run(command, cwd, **environment):
@@ -79,7 +71,7 @@ def run(command, cwd, **environment):
 def test_junit_extension_is_built_and_tests_a_spring_application(tmp_path):
     project = copied("junit", tmp_path)
     assert write_examples(project / "README.md", project) == 2
-    command = [program("mvn"), "-B", "-q", "-Dstyle.color=never", "package"]
+    command = [find_program("mvn"), "-B", "-q", "-Dstyle.color=never", "package"]
     with locked("maven"):
         run(command, project)
     reports = "".join(
@@ -100,9 +92,9 @@ def test_junit_extension_is_built_and_tests_a_spring_application(tmp_path):
 @pytest.mark.compat
 def test_node_helper_works_with_kafkajs_as_it_is_packed(tmp_path):
     package = copied("node", tmp_path)
-    node = program("node")
+    node = find_program("node")
     assert "# pass 5" in run([node, "--test", "--test-reporter=tap"], package)
-    run([program("npm"), "pack", "--silent", "--pack-destination", str(tmp_path)], package)
+    run([find_program("npm"), "pack", "--silent", "--pack-destination", str(tmp_path)], package)
     with tarfile.open(tmp_path / f"kafkalite-{__version__}.tgz") as packed:
         packed.extractall(tmp_path / "unpacked", filter="data")
     project = tmp_path / "project"
@@ -117,7 +109,7 @@ def test_node_helper_works_with_kafkajs_as_it_is_packed(tmp_path):
 @pytest.mark.compat
 def test_go_helper_works_with_franz_go(tmp_path):
     module = copied("go", tmp_path)
-    go = program("go")
+    go = find_program("go")
     assert write_examples(module / "README.md", module) == 1
     for folder in (module, module / "example"):
         run([go, "vet", "./..."], folder)

@@ -6,14 +6,13 @@ import shutil
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from compat_tests import matrix, toolchains
 from compat_tests.cache import cached_dir, locked
 from compat_tests.clients import Client
-from compat_tests.conftest import skip_or_fail
 from compat_tests.driver import REPOSITORY
 from compat_tests.partitioning import java_partition, murmur2
 
@@ -81,15 +80,6 @@ def test_missing_program_of_an_ordinary_user_is_told(monkeypatch: pytest.MonkeyP
     with pytest.raises(toolchains.MissingToolchain, match=r"go is not on PATH \(.* golang-go\)"):
         toolchains.find_program("go")
     toolchains.find_program.cache_clear()
-
-
-@pytest.mark.parametrize(("ci", "outcome"), [("true", pytest.fail), ("", pytest.skip)])
-def test_what_is_missing_fails_in_ci_and_is_skipped_elsewhere(
-    ci: str, outcome: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CI", ci)
-    with pytest.raises(outcome.Exception, match="no Go"):
-        skip_or_fail("no Go")
 
 
 def test_keys_hash_as_in_kafkas_own_tests() -> None:

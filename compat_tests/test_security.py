@@ -15,7 +15,6 @@ import pytest
 
 from compat_tests import matrix
 from compat_tests.clients import all_clients
-from compat_tests.conftest import skip_or_fail
 from compat_tests.driver import ClientError, encode_bytes
 from compat_tests.secured import (
     PASSWORD,
@@ -25,7 +24,6 @@ from compat_tests.secured import (
     apache_server,
     kafkalite_server,
 )
-from compat_tests.toolchains import MissingToolchain
 from kafkalite.client.admin import create_topic
 from kafkalite.client.cluster import Client as OwnClient
 
@@ -45,20 +43,14 @@ _NUMBERS = itertools.count()
 )
 def server(request, tmp_path_factory):
     """A broker with a listener for each way."""
-    try:
-        with SERVERS[request.param](tmp_path_factory.mktemp("secured")) as running:
-            yield running
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    with SERVERS[request.param](tmp_path_factory.mktemp("secured")) as running:
+        yield running
 
 
 @contextlib.contextmanager
 def driver_of(client, server, way, **options):
     address = server.addresses[WAYS[way].listener]
-    try:
-        driver = client.start(address, server.security(way, **options))
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    driver = client.start(address, server.security(way, **options))
     with contextlib.closing(driver):
         yield driver
 

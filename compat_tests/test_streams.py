@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, run_tool
-from compat_tests.conftest import skip_or_fail
 from compat_tests.streams.brokers import restartable_broker
 from compat_tests.streams.clusters import Role, restartable_cluster
 from compat_tests.streams.run import Fault, Run
 from compat_tests.streams.source import Feeder, create_topics, read_lines
-from compat_tests.toolchains import MissingToolchain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,30 +47,27 @@ aborted meanwhile is refused its commit by INVALID_TXN_STATE, of which a thread 
 def test_output_is_that_of_an_undisturbed_run(version: str, protocol: str, tmp_path: Path) -> None:
     """The text is written while the faults happen, and read once more by a run without any."""
     numbers = random.Random()
-    try:
-        with restartable_broker(tmp_path) as broker:
-            create_topics(broker.bootstrap, "lines", partitions=3)
-            feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
-            feeder.start()
-            what = {"version": version, "protocol": protocol, "source": "lines"}
-            disturbed = Run(broker=broker, folder=tmp_path, **what)
-            with disturbed, disturbed.tail() as tail:
-                disturbed.start()
-                for fault in FAULTS:
-                    if broker.may_be_killed or fault is Fault.APPLICATION_KILLED:
-                        tail.read_more(UPDATES_BETWEEN_FAULTS + numbers.randrange(300), WAIT_S)
-                        disturbed.strike(fault, numbers)
-                feeder.stop()
-                lines = read_lines(broker.bootstrap, "lines")
-                updates = disturbed.finish(tail, lines, WAIT_S)
-            undisturbed = Run(broker=broker, folder=tmp_path, **what)
-            with undisturbed, undisturbed.tail() as tail:
-                undisturbed.start()
-                assert undisturbed.finish(tail, lines, WAIT_S) == updates
-            failures = undisturbed.applications[0].failures
-            assert not failures, failures
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    with restartable_broker(tmp_path) as broker:
+        create_topics(broker.bootstrap, "lines", partitions=3)
+        feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
+        feeder.start()
+        what = {"version": version, "protocol": protocol, "source": "lines"}
+        disturbed = Run(broker=broker, folder=tmp_path, **what)
+        with disturbed, disturbed.tail() as tail:
+            disturbed.start()
+            for fault in FAULTS:
+                if broker.may_be_killed or fault is Fault.APPLICATION_KILLED:
+                    tail.read_more(UPDATES_BETWEEN_FAULTS + numbers.randrange(300), WAIT_S)
+                    disturbed.strike(fault, numbers)
+            feeder.stop()
+            lines = read_lines(broker.bootstrap, "lines")
+            updates = disturbed.finish(tail, lines, WAIT_S)
+        undisturbed = Run(broker=broker, folder=tmp_path, **what)
+        with undisturbed, undisturbed.tail() as tail:
+            undisturbed.start()
+            assert undisturbed.finish(tail, lines, WAIT_S) == updates
+        failures = undisturbed.applications[0].failures
+        assert not failures, failures
 
 
 @pytest.mark.parametrize("protocol", ["classic", "streams"])
@@ -81,63 +76,57 @@ def test_output_is_exact_though_leader_and_coordinators_are_killed(
 ) -> None:
     """Each time two brokers go on with what the third was doing, before it comes back."""
     numbers = random.Random()
-    try:
-        with restartable_cluster(tmp_path) as cluster:
-            create_topics(cluster.bootstrap, "lines", partitions=3)
-            feeder = Feeder(cluster.bootstrap, "lines", LINES_PER_S)
-            feeder.start()
-            run = Run(
-                version=KAFKA_4,
-                protocol=protocol,
-                broker=cluster,
-                folder=tmp_path,
-                source="lines",
-                settings=CLUSTER_SETTINGS,
-            )
-            with run, run.tail() as tail:
-                run.start()
-                for role in Role:
-                    tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
-                    run.kill_holder(role)
-                    tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
-                    cluster.start()
-                for fault in (Fault.BROKER_STOPPED, Fault.BOTH_KILLED):
-                    tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
-                    run.strike(fault, numbers)
-                feeder.stop()
-                run.finish(tail, read_lines(cluster.bootstrap, "lines"), WAIT_S)
-            failures = run.applications[0].failures
-            assert not failures, failures
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    with restartable_cluster(tmp_path) as cluster:
+        create_topics(cluster.bootstrap, "lines", partitions=3)
+        feeder = Feeder(cluster.bootstrap, "lines", LINES_PER_S)
+        feeder.start()
+        run = Run(
+            version=KAFKA_4,
+            protocol=protocol,
+            broker=cluster,
+            folder=tmp_path,
+            source="lines",
+            settings=CLUSTER_SETTINGS,
+        )
+        with run, run.tail() as tail:
+            run.start()
+            for role in Role:
+                tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                run.kill_holder(role)
+                tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                cluster.start()
+            for fault in (Fault.BROKER_STOPPED, Fault.BOTH_KILLED):
+                tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                run.strike(fault, numbers)
+            feeder.stop()
+            run.finish(tail, read_lines(cluster.bootstrap, "lines"), WAIT_S)
+        failures = run.applications[0].failures
+        assert not failures, failures
 
 
 def test_the_tool_for_streams_groups_does_all_it_can(tmp_path: Path) -> None:
     """`kafka-streams-groups` looks at an application at work, and at one that has ended."""
-    try:
-        with restartable_broker(tmp_path) as broker:
-            create_topics(broker.bootstrap, "lines", partitions=3)
-            feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
-            feeder.start()
-            run = Run(
-                version=KAFKA_4, protocol="streams", broker=broker, folder=tmp_path, source="lines"
-            )
+    with restartable_broker(tmp_path) as broker:
+        create_topics(broker.bootstrap, "lines", partitions=3)
+        feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
+        feeder.start()
+        run = Run(
+            version=KAFKA_4, protocol="streams", broker=broker, folder=tmp_path, source="lines"
+        )
 
-            def tool(*arguments: str) -> str:
-                where = ("--bootstrap-server", broker.bootstrap)
-                done = run_tool(KAFKA_4, "kafka-streams-groups", *where, *arguments)
-                return str(done.stdout)
+        def tool(*arguments: str) -> str:
+            where = ("--bootstrap-server", broker.bootstrap)
+            done = run_tool(KAFKA_4, "kafka-streams-groups", *where, *arguments)
+            return str(done.stdout)
 
-            group = ("--group", run.id)
-            with run, run.tail() as tail:
-                run.start()
-                tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
-                _look_at_work(tool, run.id, group)
-                feeder.stop()
-                run.applications[0].stop()
-            _end(tool, run.id, group)
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+        group = ("--group", run.id)
+        with run, run.tail() as tail:
+            run.start()
+            tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+            _look_at_work(tool, run.id, group)
+            feeder.stop()
+            run.applications[0].stop()
+        _end(tool, run.id, group)
 
 
 def _look_at_work(tool: Callable[..., str], name: str, group: tuple[str, str]) -> None:

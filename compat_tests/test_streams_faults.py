@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.apache_kafka import KAFKA_4
-from compat_tests.conftest import skip_or_fail
 from compat_tests.streams.brokers import BROKER_SETTINGS
 from compat_tests.streams.run import Run
 from compat_tests.streams.source import Feeder, create_topics, read_lines
-from compat_tests.toolchains import MissingToolchain
 from kafkalite.testing import Broker
 
 if TYPE_CHECKING:
@@ -39,26 +37,23 @@ WAIT_S = 60
 
 @pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_output_is_exact_though_commits_are_lost(protocol: str, tmp_path: Path) -> None:
-    try:
-        with Broker(config=SETTINGS) as broker:
-            create_topics(broker.bootstrap, "lines", partitions=3)
-            feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
-            feeder.start()
-            what = {"version": KAFKA_4, "protocol": protocol, "source": "lines"}
-            run = Run(broker=broker, folder=tmp_path, **what)
-            with run, run.tail() as tail:
-                run.start()
-                for said in FAULTS:
-                    tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
-                    rule = broker.faults.add(said)
-                    hits = said.get("times", 1)
-                    assert broker.faults.wait_hits(rule, hits, WAIT_S), said
-                feeder.stop()
-                run.finish(tail, read_lines(broker.bootstrap, "lines"), WAIT_S)
-            failures = run.applications[0].failures
-            assert not failures, failures
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    with Broker(config=SETTINGS) as broker:
+        create_topics(broker.bootstrap, "lines", partitions=3)
+        feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
+        feeder.start()
+        what = {"version": KAFKA_4, "protocol": protocol, "source": "lines"}
+        run = Run(broker=broker, folder=tmp_path, **what)
+        with run, run.tail() as tail:
+            run.start()
+            for said in FAULTS:
+                tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+                rule = broker.faults.add(said)
+                hits = said.get("times", 1)
+                assert broker.faults.wait_hits(rule, hits, WAIT_S), said
+            feeder.stop()
+            run.finish(tail, read_lines(broker.bootstrap, "lines"), WAIT_S)
+        failures = run.applications[0].failures
+        assert not failures, failures
 
 
 PATIENCE = {"request.timeout.ms": "2000"}
@@ -67,25 +62,22 @@ PATIENCE = {"request.timeout.ms": "2000"}
 @pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_output_is_exact_though_an_instance_gets_no_answers(protocol: str, tmp_path: Path) -> None:
     """It hears nothing until others have its tasks, and comes back as a zombie."""
-    try:
-        with Broker(config=SETTINGS) as broker:
-            create_topics(broker.bootstrap, "lines", partitions=3)
-            feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
-            feeder.start()
-            what = {"version": KAFKA_4, "protocol": protocol, "source": "lines"}
-            run = Run(broker=broker, folder=tmp_path, instances=2, settings=PATIENCE, **what)
-            with run, run.tail() as tail:
-                run.start()
+    with Broker(config=SETTINGS) as broker:
+        create_topics(broker.bootstrap, "lines", partitions=3)
+        feeder = Feeder(broker.bootstrap, "lines", LINES_PER_S)
+        feeder.start()
+        what = {"version": KAFKA_4, "protocol": protocol, "source": "lines"}
+        run = Run(broker=broker, folder=tmp_path, instances=2, settings=PATIENCE, **what)
+        with run, run.tail() as tail:
+            run.start()
+            tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+            process = _a_process(broker, run.id)
+            with broker.faults.on(client_id=f"{run.id}-{process}-*").blackhole() as rule:
+                rule.wait(hits=4, timeout_s=WAIT_S)
                 tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
-                process = _a_process(broker, run.id)
-                with broker.faults.on(client_id=f"{run.id}-{process}-*").blackhole() as rule:
-                    rule.wait(hits=4, timeout_s=WAIT_S)
-                    tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
-                tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
-                feeder.stop()
-                run.finish(tail, read_lines(broker.bootstrap, "lines"), WAIT_S)
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+            tail.read_more(UPDATES_BETWEEN_FAULTS, WAIT_S)
+            feeder.stop()
+            run.finish(tail, read_lines(broker.bootstrap, "lines"), WAIT_S)
 
 
 def _a_process(broker: Broker, application_id: str) -> str:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4
-from compat_tests.conftest import skip_or_fail
 from compat_tests.kafka_tools.scenarios import TOOL_SCENARIOS, ToolBench, ToolScenario
-from compat_tests.toolchains import MissingToolchain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +30,4 @@ _CASES = [
 def test_tools(scenario: ToolScenario, version: str, compat_bootstrap: str, tmp_path: Path) -> None:
     """The tools do what their users expect of them against this broker."""
     bench = ToolBench(version=version, bootstrap=compat_bootstrap, folder=tmp_path)
-    try:
-        scenario.run(bench)
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    scenario.run(bench)

@@ -1,7 +1,7 @@
 """Finds the programs that the clients are built and run with, installing Debian packages if it may.
 
-A missing program raises `MissingToolchain`; the suite turns that into a skip with the reason on a
-developer's machine and into a failure where ``CI=true``.
+A missing program raises `MissingToolchain`: `conftest.py` beside this folder makes a skip of it on
+a developer's machine, and a failure where ``CI=true``.
 """
 
 from __future__ import annotations

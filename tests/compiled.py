@@ -5,6 +5,7 @@
     python3 tests/compiled.py tests/wire -x    what pytest is told
 
 Tests marked `pure` are left out: they look at the interpreter itself, or change what is compiled.
+One that fails beside others is run once more by itself, as in `run.py`.
 """
 
 import os
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import start  # noqa: E402 - beside this folder, not on the path before
+from tests.run import pytest, pytest_twice  # noqa: E402
 
 SUITES = [
     *("tests/wire", "tests/log", "tests/network", "tests/api", "tests/isr", "tests/txn"),
@@ -33,7 +35,10 @@ for name in hook["modules"]:
     module = importlib.import_module("kafkalite." + name.replace("/", "."))
     assert module.__file__.endswith(".so"), f"{name} is not compiled"
 """
-COPIED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "start.py")
+COPIED = (
+    *("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"),
+    *("start.py", "conftest.py"),
+)
 FOLDERS = ("tests", "compat_tests", "benchmarks", "docs", "integrations", "examples")
 
 
@@ -50,12 +55,11 @@ def main() -> int:
             shutil.copytree(ROOT / each, folder / each, ignore=ignored)
         for each in COPIED:
             shutil.copy(ROOT / each, folder)
-        path = os.pathsep.join([str(python.parent), os.environ.get("PATH", "")])
-        variables = {**os.environ, "PATH": path, "PYTHONPATH": name}
+        variables = {**os.environ, "PYTHONPATH": name}
         subprocess.run([python, "-c", CHECK], cwd=folder, env=variables, check=True)
-        arguments = sys.argv[1:] or [*SUITES, "-m", CHOSEN, "-n", "2", "--dist", "loadgroup"]
-        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-        return subprocess.call(command, cwd=folder, env=variables)
+        if sys.argv[1:]:
+            return pytest(python, folder, *sys.argv[1:], PYTHONPATH=name)
+        return pytest_twice(python, folder, "-q", *SUITES, "-m", CHOSEN, PYTHONPATH=name)
 
 
 if __name__ == "__main__":

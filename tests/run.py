@@ -36,27 +36,30 @@ def main() -> int:
     if arguments == ["--venv"]:
         print(folder)
         return 0
-    path = os.pathsep.join([str(folder / "bin"), os.environ.get("PATH", "")])
-
-    def pytest(*arguments: str) -> int:
-        command = [folder / "bin" / "python", "-m", "pytest", *arguments]
-        return subprocess.call(command, cwd=ROOT, env={**os.environ, "PATH": path})
-
     if arguments not in ([], ["--all"]):
-        return pytest(*arguments)
+        return pytest(folder / "bin" / "python", ROOT, *arguments)
     chosen = [] if arguments else ["-m", "not long"]
-    code = pytest(*SUITES, "-n", "2", "--dist", "loadgroup", *chosen)
-    failed = _failed() if code == TESTS_FAILED else []
+    return pytest_twice(folder / "bin" / "python", ROOT, *SUITES, *chosen)
+
+
+def pytest(python: Path, folder: Path, *arguments: str, **variables: str) -> int:
+    """Run pytest by an interpreter, in a folder; return its code."""
+    path = os.pathsep.join([str(python.parent), os.environ.get("PATH", "")])
+    command = [python, "-m", "pytest", *arguments]
+    return subprocess.call(command, cwd=folder, env={**os.environ, "PATH": path, **variables})
+
+
+def pytest_twice(python: Path, folder: Path, *arguments: str, **variables: str) -> int:
+    """Run tests two at a time, and what failed so once more by itself."""
+    beside = ("-n", "2", "--dist", "loadgroup")
+    code = pytest(python, folder, *beside, *arguments, **variables)
+    file = folder / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    failed = sorted(json.loads(file.read_text())) if code == TESTS_FAILED else []
     if 0 < len(failed) <= AGAIN_MAX:
-        print("\nFailed beside other tests, so run once more by itself:", *failed, sep="\n  ")
-        code = pytest(*SUITES, "--last-failed", *chosen)
+        words = "\nFailed beside other tests, so run once more by itself:"
+        print(words, *failed, sep="\n  ", flush=True)
+        code = pytest(python, folder, "--last-failed", *arguments, **variables)
     return code
-
-
-def _failed() -> list[str]:
-    """The tests that failed in the last run."""
-    file = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
-    return sorted(json.loads(file.read_text())) if file.exists() else []
 
 
 if __name__ == "__main__":

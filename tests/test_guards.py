@@ -9,7 +9,7 @@ from benchmarks import guards
 def table():
     table = guards.expected()
     if table is None:
-        pytest.skip(f"the table is not of Python {guards.PYTHON}")
+        pytest.skip(f"guards.json is not of Python {guards.PYTHON}: run the one that it names")
     return table
 
 

@@ -130,7 +130,6 @@ LARGE_PROTOCOLS = {
 
 SKIPS = {
     "tests/cli/test_cluster.py": (1, "/proc is Linux's"),
-    "tests/console/console_kit.py": (1, "no Chromium; CI fails instead"),
     "tests/network/test_delayed.py": (1, "epoll is Linux's"),
     "tests/network/test_pipelining.py": (2, "likewise"),
     "tests/network/test_poller.py": (1, "likewise"),
@@ -139,10 +138,9 @@ SKIPS = {
     "tests/test_guards.py": (1, "counts of bytecodes are of one version of Python"),
     "tests/testing/test_namespaces.py": (1, "namespaces need Linux and root"),
     "tests/testing/test_processes.py": (1, "/proc is Linux's"),
-    "compat_tests/conftest.py": (1, "a missing program; CI fails instead"),
 }
-"""Tests that may be skipped: by file, how many marks there are and why. A library that is in the
-extra `test` is no reason."""
+"""Tests that may be skipped, by file: how many marks there are and why. A library that is in the
+extra `test` is no reason, and a program that is missing needs no mark (`conftest.py`)."""
 
 TESTED_BY: dict[str, tuple[str, ...]] = {
     "faults/answers": ("faults/test_specification.py", "testing/test_faults.py"),

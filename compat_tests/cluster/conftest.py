@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.conftest import Drivers, skip_or_fail
+from compat_tests.conftest import Drivers
 from kafkalite.testing import Cluster
-from kafkalite.testing.zookeeper import ZooKeeperError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,14 +16,10 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def running_cluster() -> Iterator[Cluster]:
     """Three brokers as for a developer, all topics of theirs replicated."""
-    try:
-        # Nobody is to be missed because this machine is busy with a Java or two.
-        settings = {"kafkalite.profile": "dev", "zookeeper.session.timeout.ms": 8000}
-        running = Cluster(3, config=settings, links=False).start()
-    except ZooKeeperError as error:
-        skip_or_fail(error.summary)
-    yield running
-    running.close()
+    # Nobody is to be missed because this machine is busy with a Java or two.
+    settings = {"kafkalite.profile": "dev", "zookeeper.session.timeout.ms": 8000}
+    with Cluster(3, config=settings, links=False) as running:
+        yield running
 
 
 @pytest.fixture

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.clients import Client, all_clients
-from compat_tests.conftest import Drivers, skip_or_fail
+from compat_tests.conftest import Drivers
 from kafkalite.client.producer import Producer
 from kafkalite.testing import Cluster
 from kafkalite.testing.processes import unused_port
-from kafkalite.testing.zookeeper import ZooKeeperError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,13 +119,9 @@ class Racks:
 def racks() -> Iterator[Racks]:
     """The brokers, with nothing in them."""
     made = Racks()
-    try:
+    with contextlib.closing(made):
         made.cluster.start()
-    except ZooKeeperError as error:
-        made.close()
-        skip_or_fail(error.summary)
-    yield made
-    made.close()
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, java_command, run_tool
-from compat_tests.conftest import skip_or_fail
 from compat_tests.kafka_tools.scenarios import ToolBench
-from compat_tests.toolchains import MissingToolchain
 from kafkalite.testing import Cluster
 
 if TYPE_CHECKING:
@@ -82,12 +80,7 @@ class ClusterBench(ToolBench):
 @pytest.fixture(params=[KAFKA_4, KAFKA_3_9])
 def bench(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> ClusterBench:
     """The tools of one version, with the address of all brokers."""
-    made = ClusterBench(version=request.param, bootstrap=cluster.bootstrap, folder=tmp_path)
-    try:
-        java_command(made.version, "kafka-topics")
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
-    return made
+    return ClusterBench(version=request.param, bootstrap=cluster.bootstrap, folder=tmp_path)
 
 
 def test_topics_are_replicated_as_asked_for(bench: ClusterBench) -> None:

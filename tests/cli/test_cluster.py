@@ -240,7 +240,7 @@ def started(folder, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 class TestLife:
     def test_stops_in_order_and_goes_on_with_the_same_brokers(self, tmp_path):
         with started(tmp_path, "--listen", "127.0.0.1:0") as first:

@@ -5,8 +5,6 @@ import json
 import pytest
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, ApacheBroker
-from compat_tests.conftest import skip_or_fail
-from compat_tests.toolchains import MissingToolchain
 from kafkalite.cli.main import run
 from kafkalite.wire.compression import Codec
 
@@ -15,11 +13,8 @@ pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
 
 @pytest.fixture(scope="module", params=[KAFKA_4, KAFKA_3_9])
 def apache(request):
-    try:
-        with ApacheBroker(request.param) as broker:
-            yield broker
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    with ApacheBroker(request.param) as broker:
+        yield broker
 
 
 @pytest.fixture

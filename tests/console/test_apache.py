@@ -8,8 +8,6 @@ import trio
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.apache_kafka import ApacheBroker
-from compat_tests.conftest import skip_or_fail
-from compat_tests.toolchains import MissingToolchain
 from kafkalite.client.cluster import Client
 from kafkalite.client.groups import commit_offsets
 from kafkalite.console.serving import serve_console
@@ -23,11 +21,8 @@ pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def apache():
-    try:
-        with ApacheBroker() as broker:
-            yield broker
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    with ApacheBroker() as broker:
+        yield broker
 
 
 @contextmanager

@@ -4,8 +4,6 @@ import time
 from contextlib import contextmanager
 
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker, run_tool
-from compat_tests.conftest import skip_or_fail
-from compat_tests.toolchains import MissingToolchain, find_program
 from kafkalite.coordinator.records import TransactionMarker, decode_batch
 from kafkalite.group.records import GroupRecordCodec
 from kafkalite.wire.apis import APIS
@@ -61,18 +59,14 @@ class BrokerSide:
 @contextmanager
 def both_brokers(folder, settings):
     """Run Apache Kafka and kafkalite with the same settings; their data are below `folder`."""
-    try:
-        find_program("java")
-        named = {name.replace(".", "_"): value for name, value in settings.items()}
-        ours = BrokerProcess(folder / "ours", **named)
-        with ApacheBroker(config=settings, data_dir=folder / "apaches") as apache:
-            ours.start()
-            try:
-                yield apache, ours, folder
-            finally:
-                ours.kill()
-    except MissingToolchain as missing:
-        skip_or_fail(str(missing))
+    named = {name.replace(".", "_"): value for name, value in settings.items()}
+    ours = BrokerProcess(folder / "ours", **named)
+    with ApacheBroker(config=settings, data_dir=folder / "apaches") as apache:
+        ours.start()
+        try:
+            yield apache, ours, folder
+        finally:
+            ours.kill()
 
 
 @contextmanager

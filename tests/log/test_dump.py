@@ -6,8 +6,6 @@ from uuid import UUID
 import pytest
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, ApacheBroker, run_tool
-from compat_tests.conftest import skip_or_fail
-from compat_tests.toolchains import MissingToolchain, find_program
 from kafkalite.log.checkpoint import (
     write_epochs,
     write_offsets,
@@ -276,11 +274,6 @@ class TestOtherFiles:
 @pytest.fixture(scope="module", params=[KAFKA_4, KAFKA_3_9])
 def apache(request):
     """Return a function that dumps files with Apache's tool of a version."""
-    try:
-        find_program("java")
-        find_program("mvn")
-    except MissingToolchain as error:
-        skip_or_fail(str(error))
 
     def dump_with_apache(*paths, options=()):
         files = ",".join(str(path) for path in paths)

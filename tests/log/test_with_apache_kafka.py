@@ -7,8 +7,6 @@ import pytest
 import trio
 
 from compat_tests.apache_kafka import KAFKA_3_9, KAFKA_4, ApacheBroker, run_tool
-from compat_tests.conftest import skip_or_fail
-from compat_tests.toolchains import MissingToolchain, find_program
 from kafkalite.clock import SystemClock
 from kafkalite.log.disk import OsDisk
 from kafkalite.log.log import Log
@@ -23,15 +21,6 @@ from tests.log.log_kit import NOW_MS, TOPIC_ID, append, contents, marker
 pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
 
 PLAIN, TXN, CLEANED = (TopicPartition(topic, 0) for topic in ("plain", "txn", "cleaned"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _needs_java():
-    try:
-        find_program("java")
-        find_program("mvn")
-    except MissingToolchain as error:
-        skip_or_fail(str(error))
 
 
 # --- Apache's tools on our files -----------------------------------------------------------------

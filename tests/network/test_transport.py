@@ -258,7 +258,7 @@ class TestWaitingForThePeerToGo:
         assert not gone.is_set()
         assert transport._socket.recv(10) == b"x"
 
-    @pytest.mark.skipif(not POLLRDHUP, reason="the system cannot tell")
+    @pytest.mark.skipif(not POLLRDHUP, reason="POLLRDHUP is Linux's")
     async def test_peer_that_sent_more_and_goes_is_noticed(self, client, gone, autojump_clock):
         """Nobody reads on while a request waits, so nobody comes to the end of the stream."""
         await client.send(b"more")

@@ -121,7 +121,7 @@ async def test_without_a_data_directory_nothing_is_left():
         pytest.param(
             "[::1]",
             "[::1]",
-            marks=pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here"),
+            marks=pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6"),
         ),
     ],
 )

@@ -15,7 +15,7 @@ REASON = why_not()
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+    pytest.mark.skipif(REASON is not None, reason=f"needs root and iproute2: {REASON}"),
     pytest.mark.xdist_group("cluster"),
 ]
 

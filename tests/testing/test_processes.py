@@ -87,7 +87,7 @@ def test_waiting_for_one_that_runs_is_given_up(log_file):
     child.kill()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_child_ends_with_a_parent_that_could_not_say_goodbye(log_file, number):
     parent = subprocess.Popen(

@@ -12,8 +12,6 @@ import time
 import pytest
 
 from compat_tests.apache_kafka import ApacheBroker
-from compat_tests.conftest import skip_or_fail
-from compat_tests.toolchains import MissingToolchain, find_program
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.apis import APIS
 from kafkalite.wire.errors import ErrorCode
@@ -394,11 +392,6 @@ def run(sides, script):
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory):
-    try:
-        find_program("java")
-        find_program("mvn")
-    except MissingToolchain as error:
-        skip_or_fail(str(error))
     own = BrokerProcess(tmp_path_factory.mktemp("own"), num_partitions=2)
     with ApacheBroker() as apache, own:
         sides = [Side(apache), Side(own)]
