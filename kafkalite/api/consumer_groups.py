@@ -6,7 +6,6 @@ ConsumerGroupDescribe 0-1. v1: type of the members (KIP-1099).
 The rules are in `group/consumer`; here requests become events, and refusals responses.
 """
 
-from typing import Any
 from uuid import uuid4
 
 from kafkalite.api.authorized_operations import ON_GROUP
@@ -19,6 +18,7 @@ from kafkalite.api.coordinator_requests import (
     handle_group_request,
 )
 from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.group.consumer.events import ConsumerHeartbeat, DescribeConsumerGroup
 from kafkalite.group.consumer.heartbeat import check_heartbeat
 from kafkalite.meta.features import GROUP_VERSION
@@ -54,7 +54,9 @@ def check_enabled(context: RequestContext) -> None:
         )
 
 
-def heartbeat(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Any:
+def heartbeat(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> ConsumerGroupHeartbeatResponse | Deferred[ConsumerGroupHeartbeatResponse]:
     """Join a consumer group, stay in it, or leave it."""
     check_enabled(context)
     assignors = context.services.config.list("group.consumer.assignors")
@@ -95,7 +97,9 @@ def refuse_heartbeat(
     )
 
 
-def describe(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Any:
+def describe(
+    request: ConsumerGroupDescribeRequest, context: RequestContext
+) -> ConsumerGroupDescribeResponse | Deferred[ConsumerGroupDescribeResponse]:
     """Describe each group; one that is coordinated elsewhere has an error of its own."""
     check_enabled(context)
 
@@ -113,7 +117,9 @@ def describe(request: ConsumerGroupDescribeRequest, context: RequestContext) -> 
     )
 
 
-def _describe_one(group_id: str, context: RequestContext) -> Any:
+def _describe_one(
+    group_id: str, context: RequestContext
+) -> DescribedGroup | Deferred[DescribedGroup]:
     check_group_id(group_id)
     return handle_group_request(group_id, DescribeConsumerGroup(group_id), context)
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kafkalite.api.context import RequestContext
-from kafkalite.deferred import Deferred
+from kafkalite.coordinator.shard import Event
+from kafkalite.deferred import Deferred, Promise
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.primitives import STRING_SIZE_MAX
@@ -17,6 +18,8 @@ SHORT_LENGTH_MAX = STRING_SIZE_MAX // 5
 """Characters that fit whatever they are, of at most four bytes each, and what is added to them."""
 
 Key = TypeVar("Key")
+Answer = TypeVar("Answer")
+Converted = TypeVar("Converted")
 
 
 def check_group_id(group_id: str) -> None:
@@ -53,8 +56,10 @@ def check_size(
         raise KafkaError(code, f"the {what} is longer than {size_max} bytes of UTF-8")
 
 
-def handle_group_request(group_id: str, event: object, context: RequestContext) -> Any:
-    """Return a group coordinator's answer, or `Deferred`.
+def handle_group_request(
+    group_id: str, event: Event[Answer], context: RequestContext
+) -> Answer | Promise[Answer]:
+    """Return a group coordinator's answer, or `Promise`.
 
     Raises:
         KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, or the shard's refusal.
@@ -62,17 +67,19 @@ def handle_group_request(group_id: str, event: object, context: RequestContext) 
     return context.services.coordinators.handle(CONSUMER_OFFSETS_TOPIC, group_id, event)
 
 
-def map_answer(answer: Any, convert: Callable[[Any], Any]) -> Any:
+def map_answer(
+    answer: Answer | Deferred[Answer], convert: Callable[[Answer], Converted]
+) -> Converted | Deferred[Converted]:
     """Return what `convert` makes of an answer, or `Deferred` if it is not there yet."""
     return answer.map(convert) if isinstance(answer, Deferred) else convert(answer)
 
 
 def gather(
     keys: Iterable[Key],
-    ask: Callable[[Key], Any],
-    failed: Callable[[Key, KafkaError], Any],
-    convert: Callable[[list[Any]], Any],
-) -> Any:
+    ask: Callable[[Key], Answer | Deferred[Answer]],
+    failed: Callable[[Key, KafkaError], Answer],
+    convert: Callable[[list[Answer]], Converted],
+) -> Converted | Deferred[Converted]:
     """Ask for each key by itself, and make one response of the answers.
 
     Args:
@@ -81,15 +88,16 @@ def gather(
         failed: returns the answer for a key whose question was refused.
         convert: makes the response of the answers, which are in the order of the keys.
     """
-    answers: list[tuple[Key, Any]] = []
+    answers: list[tuple[Key, Answer | Deferred[Answer]]] = []
     for key in keys:
         try:
             answers.append((key, ask(key)))
         except KafkaError as error:
             answers.append((key, failed(key, error)))
-    if any(isinstance(answer, Deferred) for _, answer in answers):
+    there = [answer for _, answer in answers if not isinstance(answer, Deferred)]
+    if len(there) < len(answers):
         return Deferred(partial(_collect, answers, failed, convert))
-    return convert([answer for _, answer in answers])
+    return convert(there)
 
 
 def client_code(error: KafkaError) -> ErrorCode:
@@ -98,15 +106,14 @@ def client_code(error: KafkaError) -> ErrorCode:
 
 
 async def _collect(
-    answers: list[tuple[Key, Any]],
-    failed: Callable[[Key, KafkaError], Any],
-    convert: Callable[[list[Any]], Any],
-) -> Any:
+    answers: list[tuple[Key, Answer | Deferred[Answer]]],
+    failed: Callable[[Key, KafkaError], Answer],
+    convert: Callable[[list[Answer]], Converted],
+) -> Converted:
     collected = []
     for key, answer in answers:
         try:
-            is_there = not isinstance(answer, Deferred)
-            collected.append(answer if is_there else await answer.wait())
+            collected.append(await answer.wait() if isinstance(answer, Deferred) else answer)
         except KafkaError as error:
             collected.append(failed(key, error))
     return convert(collected)

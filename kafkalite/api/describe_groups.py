@@ -6,13 +6,12 @@ ListGroups 0-5. v3: flexible. v4: states (KIP-518). v5: types (KIP-848); all gro
 DeleteGroups 0-2. v2: flexible.
 """
 
-from typing import Any
-
 from kafkalite.api.authorized_operations import ON_GROUP
 from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinator_requests import client_code, gather, handle_group_request
 from kafkalite.api.handler import Handler
-from kafkalite.group.admin import DescribeGroup
+from kafkalite.deferred import Deferred
+from kafkalite.group.admin import DescribeGroup, ListGroups
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.delete_groups import (
@@ -35,7 +34,9 @@ from kafkalite.wire.messages.list_groups import (
 )
 
 
-def describe(request: DescribeGroupsRequest, context: RequestContext) -> Any:
+def describe(
+    request: DescribeGroupsRequest, context: RequestContext
+) -> DescribeGroupsResponse | Deferred[DescribeGroupsResponse]:
     """Describe each group; one that is coordinated elsewhere has an error of its own."""
     version = context.api_version
 
@@ -61,9 +62,11 @@ def refuse_describe(
     return DescribeGroupsResponse(groups=[_not_described(name, error) for name in request.groups])
 
 
-def list_groups(request: ListGroupsRequest, context: RequestContext) -> Any:
+def list_groups(
+    request: ListGroupsRequest, context: RequestContext
+) -> ListGroupsResponse | Deferred[ListGroupsResponse]:
     """List the groups that this broker coordinates; clients ask every broker."""
-    parts = context.services.coordinators.handle_all(CONSUMER_OFFSETS_TOPIC, request)
+    parts = context.services.coordinators.handle_all(CONSUMER_OFFSETS_TOPIC, ListGroups(request))
 
     def convert(lists: list[list[ListedGroup]]) -> ListGroupsResponse:
         return ListGroupsResponse(groups=[group for part in lists for group in part])
@@ -79,7 +82,9 @@ def refuse_list(
     return ListGroupsResponse(error_code=error.code)
 
 
-def delete(request: DeleteGroupsRequest, context: RequestContext) -> Any:
+def delete(
+    request: DeleteGroupsRequest, context: RequestContext
+) -> DeleteGroupsResponse | Deferred[DeleteGroupsResponse]:
     """Delete each group, with its offsets, if it has no members."""
     # A share group's states go with it; who only lists groups does not pay for that.
     from kafkalite.api.share_offsets import delete_group

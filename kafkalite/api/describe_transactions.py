@@ -5,16 +5,16 @@ transactional ids (KIP-1152).
 """
 
 import re
-from typing import Any
+from typing import NoReturn
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinator_requests import client_code, gather
 from kafkalite.api.handler import Handler
-from kafkalite.deferred import Promise
+from kafkalite.deferred import Deferred
 from kafkalite.txn.events import DescribeTransaction, ListTransactions
 from kafkalite.txn.states import TransactionState
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.messages import describe_transactions
+from kafkalite.wire.messages import describe_transactions, list_transactions
 from kafkalite.wire.messages.describe_transactions import (
     DESCRIBE_TRANSACTIONS,
     DescribeTransactionsRequest,
@@ -29,7 +29,9 @@ from kafkalite.wire.messages.list_transactions import (
 STATES = {state.label: state for state in TransactionState}
 
 
-def describe(request: DescribeTransactionsRequest, context: RequestContext) -> Any:
+def describe(
+    request: DescribeTransactionsRequest, context: RequestContext
+) -> DescribeTransactionsResponse | Deferred[DescribeTransactionsResponse]:
     """Describe each transactional id by itself."""
     return gather(
         request.transactional_ids,
@@ -48,7 +50,9 @@ def refuse_describe(
     return DescribeTransactionsResponse(transaction_states=states)
 
 
-def _describe(transactional_id: str, context: RequestContext) -> Any:
+def _describe(
+    transactional_id: str, context: RequestContext
+) -> describe_transactions.TransactionState | Deferred[describe_transactions.TransactionState]:
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     event = DescribeTransaction(transactional_id)
@@ -63,7 +67,9 @@ def _not_described(
     )
 
 
-def list_all(request: ListTransactionsRequest, context: RequestContext) -> Any:
+def list_all(
+    request: ListTransactionsRequest, context: RequestContext
+) -> ListTransactionsResponse | Deferred[ListTransactionsResponse]:
     """List the transactions that are coordinated here and pass every filter."""
     known = frozenset(STATES[name] for name in request.state_filters if name in STATES)
     unknown = [name for name in request.state_filters if name not in STATES]
@@ -77,16 +83,14 @@ def list_all(request: ListTransactionsRequest, context: RequestContext) -> Any:
     asks = bool(known) or not unknown
     answers = context.services.transactions.ask_all(event) if asks else []
 
-    def convert(lists: list[Any]) -> ListTransactionsResponse:
+    def convert(lists: list[list[list_transactions.TransactionState]]) -> ListTransactionsResponse:
         return ListTransactionsResponse(
             error_code=ErrorCode.NONE,
             unknown_state_filters=unknown,
             transaction_states=[state for states in lists for state in states],
         )
 
-    if not any(isinstance(answer, Promise) for answer in answers):
-        return convert(answers)
-    return gather(range(len(answers)), answers.__getitem__, _reraise, convert)
+    return gather(answers, lambda answer: answer, _reraise, convert)
 
 
 def refuse_list(
@@ -108,8 +112,8 @@ def _pattern(pattern: str | None) -> "re.Pattern[str] | None":
         ) from None
 
 
-def _reraise(index: int, error: KafkaError) -> Any:
-    del index
+def _reraise(answer: object, error: KafkaError) -> NoReturn:
+    del answer
     raise error
 
 

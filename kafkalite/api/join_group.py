@@ -10,7 +10,6 @@ LeaveGroup 0-5. v3: several members (KIP-345). v4: flexible. v5: reason (KIP-800
 The rules are in `group/`; here requests become events, and refusals responses.
 """
 
-from typing import Any
 from uuid import uuid4
 
 from kafkalite.api.context import RequestContext
@@ -22,8 +21,10 @@ from kafkalite.api.coordinator_requests import (
     map_answer,
 )
 from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.group.classic.join import JoinGroup
-from kafkalite.group.classic.part import LeaveGroup
+from kafkalite.group.classic.membership import Heartbeat, LeaveGroup
+from kafkalite.group.classic.sync import SyncGroup
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.heartbeat import HEARTBEAT, HeartbeatRequest, HeartbeatResponse
 from kafkalite.wire.messages.join_group import JOIN_GROUP, JoinGroupRequest, JoinGroupResponse
@@ -42,7 +43,9 @@ MEMBER_ID_SUFFIX_SIZE = 37
 """A member id that is made here: the instance's or client's id, a hyphen and a UUID."""
 
 
-def join(request: JoinGroupRequest, context: RequestContext) -> Any:
+def join(
+    request: JoinGroupRequest, context: RequestContext
+) -> JoinGroupResponse | Deferred[JoinGroupResponse]:
     """Join, and wait until the group's next generation begins."""
     check_group_id(request.group_id)
     check_size("protocol type", request.protocol_type)
@@ -71,7 +74,9 @@ def refuse_join(
     return _fit(answer, context.api_version)
 
 
-def sync(request: SyncGroupRequest, context: RequestContext) -> Any:
+def sync(
+    request: SyncGroupRequest, context: RequestContext
+) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
     """Wait for the leader's assignment, or give it."""
     check_group_id(request.group_id)
     must_say = context.api_version >= FIRST_SYNC_WITH_PROTOCOL
@@ -79,7 +84,7 @@ def sync(request: SyncGroupRequest, context: RequestContext) -> Any:
         raise KafkaError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are missing (rule 139)"
         )
-    return handle_group_request(request.group_id, request, context)
+    return handle_group_request(request.group_id, SyncGroup(request), context)
 
 
 def refuse_sync(
@@ -97,10 +102,12 @@ def refuse_sync(
     return SyncGroupResponse(error_code=code)
 
 
-def heartbeat(request: HeartbeatRequest, context: RequestContext) -> Any:
+def heartbeat(
+    request: HeartbeatRequest, context: RequestContext
+) -> HeartbeatResponse | Deferred[HeartbeatResponse]:
     """Keep a member's session."""
     check_group_id(request.group_id)
-    return handle_group_request(request.group_id, request, context)
+    return handle_group_request(request.group_id, Heartbeat(request), context)
 
 
 def refuse_heartbeat(
@@ -112,7 +119,9 @@ def refuse_heartbeat(
     return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else client_code(error))
 
 
-def leave(request: LeaveGroupRequest, context: RequestContext) -> Any:
+def leave(
+    request: LeaveGroupRequest, context: RequestContext
+) -> LeaveGroupResponse | Deferred[LeaveGroupResponse]:
     """Remove members."""
     check_group_id(request.group_id)
     event = LeaveGroup(request, context.api_version)

@@ -22,6 +22,8 @@ from kafkalite.api.coordinator_requests import (
 )
 from kafkalite.api.handler import Handler
 from kafkalite.api.parts import by_partition, joined
+from kafkalite.deferred import Deferred
+from kafkalite.group.admin import DeleteOffsets
 from kafkalite.group.commit import CommitOffsets
 from kafkalite.group.shard import FetchOffsets
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -66,7 +68,9 @@ NO_OFFSET = -1
 # --- OffsetCommit --------------------------------------------------------------------------------
 
 
-def commit(request: OffsetCommitRequest, context: RequestContext) -> Any:
+def commit(
+    request: OffsetCommitRequest, context: RequestContext
+) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
     """Commit what concerns partitions that exist (rule 147); the rest is refused by itself."""
     known, refused = _split_commit(request.topics, context)
     if not refused:
@@ -158,7 +162,9 @@ def _add_refused(response: _Response, refused: Iterable[Any]) -> _Response:
 # --- OffsetFetch ---------------------------------------------------------------------------------
 
 
-def fetch(request: OffsetFetchRequest, context: RequestContext) -> Any:
+def fetch(
+    request: OffsetFetchRequest, context: RequestContext
+) -> OffsetFetchResponse | Deferred[OffsetFetchResponse]:
     """Fetch for each group by itself."""
     version = context.api_version
     return gather(
@@ -193,7 +199,7 @@ def _groups_of(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReq
 
 def _fetch_group(
     group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
-) -> Any:
+) -> OffsetFetchResponseGroup | Deferred[OffsetFetchResponseGroup]:
     if context.api_version < FIRST_VERSION_WITH_TOPIC_IDS:
         event = FetchOffsets(
             group.group_id, group.topics, require_stable, group.member_id, group.member_epoch
@@ -204,7 +210,7 @@ def _fetch_group(
 
 def _fetch_group_by_ids(
     group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
-) -> Any:
+) -> OffsetFetchResponseGroup | Deferred[OffsetFetchResponseGroup]:
     """Fetch by topic IDs (v10). Offsets of topics without an ID now are left out of "all"."""
     image = context.services.metadata.image
     known = None
@@ -292,7 +298,9 @@ def _fetched(groups: list[OffsetFetchResponseGroup], version: int) -> OffsetFetc
 # --- OffsetDelete --------------------------------------------------------------------------------
 
 
-def delete(request: OffsetDeleteRequest, context: RequestContext) -> Any:
+def delete(
+    request: OffsetDeleteRequest, context: RequestContext
+) -> OffsetDeleteResponse | Deferred[OffsetDeleteResponse]:
     """Delete offsets of partitions that exist; the rest is refused by itself (rule 153)."""
     check_group_id(request.group_id)
     image = context.services.metadata.image
@@ -318,7 +326,7 @@ def delete(request: OffsetDeleteRequest, context: RequestContext) -> Any:
                     ],
                 )
             )
-    event = OffsetDeleteRequest(group_id=request.group_id, topics=known)
+    event = DeleteOffsets(OffsetDeleteRequest(group_id=request.group_id, topics=known))
     answer = handle_group_request(request.group_id, event, context)
     return map_answer(answer, lambda response: _add_refused(response, refused))
 

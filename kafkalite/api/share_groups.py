@@ -3,7 +3,7 @@
 ShareGroupHeartbeat 1, ShareGroupDescribe 1 (KIP-932).
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkalite.api.authorized_operations import ON_GROUP
 from kafkalite.api.coordinator_requests import (
@@ -14,6 +14,7 @@ from kafkalite.api.coordinator_requests import (
 )
 from kafkalite.api.handler import Handler
 from kafkalite.api.share_acknowledge import check_enabled, check_member
+from kafkalite.deferred import Deferred
 from kafkalite.group.share.group import LEAVE_EPOCH
 from kafkalite.group.share.heartbeat import JOIN_EPOCH, ShareHeartbeat
 from kafkalite.group.share.part import DescribeShareGroup
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
 
 
-def heartbeat(request: ShareGroupHeartbeatRequest, context: "RequestContext") -> Any:
+def heartbeat(
+    request: ShareGroupHeartbeatRequest, context: "RequestContext"
+) -> ShareGroupHeartbeatResponse | Deferred[ShareGroupHeartbeatResponse]:
     """Join a group, stay in it, or leave."""
     check_enabled(context)
     check_member(request.group_id, request.member_id)
@@ -76,7 +79,9 @@ def refuse_heartbeat(
     )
 
 
-def describe(request: ShareGroupDescribeRequest, context: "RequestContext") -> Any:
+def describe(
+    request: ShareGroupDescribeRequest, context: "RequestContext"
+) -> ShareGroupDescribeResponse | Deferred[ShareGroupDescribeResponse]:
     """Describe each group."""
     check_enabled(context)
 
@@ -91,7 +96,9 @@ def describe(request: ShareGroupDescribeRequest, context: "RequestContext") -> A
     )
 
 
-def _describe(group_id: str, context: "RequestContext") -> Any:
+def _describe(
+    group_id: str, context: "RequestContext"
+) -> DescribedGroup | Deferred[DescribedGroup]:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
     return handle_group_request(group_id, DescribeShareGroup(group_id), context)

@@ -5,7 +5,7 @@ version 0. DeleteShareGroupOffsets (92), version 0. Rules 392-394.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
 from kafkalite.api.coordinator_requests import (
@@ -15,9 +15,9 @@ from kafkalite.api.coordinator_requests import (
 )
 from kafkalite.api.handler import Handler
 from kafkalite.api.share_acknowledge import check_enabled
+from kafkalite.coordinator.shard import Event
 from kafkalite.deferred import Deferred, Promise
 from kafkalite.group.admin import DeleteGroup
-from kafkalite.group.effects import InitializeStates
 from kafkalite.group.share.part import (
     AlterShareOffsets,
     DeletedStates,
@@ -31,6 +31,7 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages import alter_share_group_offsets as alter
 from kafkalite.wire.messages import delete_share_group_offsets as delete
 from kafkalite.wire.messages import describe_share_group_offsets as describe
+from kafkalite.wire.messages.delete_groups import DeletableGroupResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,13 +39,15 @@ if TYPE_CHECKING:
     from kafkalite.api.context import RequestContext
     from kafkalite.share.service import Errors, Place
 
+Answer = TypeVar("Answer")
+
 NO_OFFSET = -1
 NO_LAG = -1
 
 Summaries: TypeAlias = "dict[Place, Summary | KafkaError]"
 
 
-async def _ask(group_id: str, event: object, context: "RequestContext") -> Any:
+async def _ask(group_id: str, event: Event[Answer], context: "RequestContext") -> Answer:
     """Return a group coordinator's answer when it is there."""
     answer = handle_group_request(group_id, event, context)
     return await answer.wait() if isinstance(answer, Promise) else answer
@@ -55,7 +58,7 @@ async def _ask(group_id: str, event: object, context: "RequestContext") -> Any:
 
 def handle_describe(
     request: describe.DescribeShareGroupOffsetsRequest, context: "RequestContext"
-) -> Deferred[Any]:
+) -> Deferred[describe.DescribeShareGroupOffsetsResponse]:
     """Describe each group."""
     check_enabled(context)
 
@@ -180,7 +183,9 @@ def _described(
 # --- Alter --------------------------------------------------------------------------------------
 
 
-def handle_alter(request: alter.AlterShareGroupOffsetsRequest, context: "RequestContext") -> Any:
+def handle_alter(
+    request: alter.AlterShareGroupOffsetsRequest, context: "RequestContext"
+) -> Deferred[alter.AlterShareGroupOffsetsResponse]:
     """Begin share partitions at other offsets; answer when that is stored."""
     check_enabled(context)
     check_group_id(request.group_id)
@@ -211,7 +216,6 @@ async def _alter(
                 start_offsets[topic.topic_id, each.partition_index] = each.start_offset
     event = AlterShareOffsets(request.group_id, start_offsets)
     plan = await _ask(request.group_id, event, context)
-    assert isinstance(plan, InitializeStates)
     share = context.services.share
     errors: Errors = await share.wait(lambda give: share.initialize(plan, give))
     await share.report(plan, errors)
@@ -250,7 +254,9 @@ def _altered(
 # --- Delete -------------------------------------------------------------------------------------
 
 
-def handle_delete(request: delete.DeleteShareGroupOffsetsRequest, context: "RequestContext") -> Any:
+def handle_delete(
+    request: delete.DeleteShareGroupOffsetsRequest, context: "RequestContext"
+) -> Deferred[delete.DeleteShareGroupOffsetsResponse]:
     """Forget how far topics are; answer when share coordinators have."""
     check_enabled(context)
     check_group_id(request.group_id)
@@ -277,7 +283,6 @@ async def _delete(
     ids = {name: image.topics[name].topic_id for name in names if name in image.topics}
     event = DeleteShareOffsets(request.group_id, tuple(ids.values()))
     found = await _ask(request.group_id, event, context)
-    assert isinstance(found, DeletedStates)
     errors = await _delete_states(request.group_id, found, context)
     failed = {topic_id: error for (topic_id, _), error in errors.items()}
     done = tuple(topic_id for topic_id in found.topics if topic_id not in failed)
@@ -310,7 +315,9 @@ async def _delete_states(
     return errors
 
 
-async def _delete_share_group(group_id: str, found: Any, context: "RequestContext") -> Any:
+async def _delete_share_group(
+    group_id: str, found: DeletedStates | Deferred[DeletedStates], context: "RequestContext"
+) -> DeletableGroupResult:
     """Delete a share group once its share partitions are (rule 394); return DeleteGroup's answer.
 
     Raises:
@@ -323,7 +330,9 @@ async def _delete_share_group(group_id: str, found: Any, context: "RequestContex
     return await _ask(group_id, DeleteGroup(group_id), context)
 
 
-def delete_group(group_id: str, context: "RequestContext") -> Any:
+def delete_group(
+    group_id: str, context: "RequestContext"
+) -> DeletableGroupResult | Deferred[DeletableGroupResult]:
     """Delete a group of any kind; return its DeletableGroupResult, `Deferred`.
 
     Raises:

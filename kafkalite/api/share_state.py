@@ -22,6 +22,7 @@ from kafkalite.share.events import (
     ReadState,
     ReadSummary,
     ShareState,
+    StateEvent,
     Summary,
     WriteState,
 )
@@ -47,7 +48,7 @@ class _StateApi:
         response, topic, entry: classes of the response.
     """
 
-    event: Callable[[SharePartitionKey, Any], object]
+    event: Callable[[SharePartitionKey, Any], StateEvent[Any]]
     fill: Callable[[Any, Any], None]
     response: Any
     topic: Any

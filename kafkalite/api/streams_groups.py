@@ -18,6 +18,7 @@ from kafkalite.api.coordinator_requests import (
     map_answer,
 )
 from kafkalite.api.handler import Handler
+from kafkalite.deferred import Deferred
 from kafkalite.group.streams.heartbeat import HeartbeatAnswer, StreamsHeartbeat
 from kafkalite.group.streams.internal_topics import InternalTopic, StatusCode
 from kafkalite.group.streams.part import DescribeStreamsGroup
@@ -52,7 +53,9 @@ SHOWN_FAILURES_MAX = 3
 """How many topics that could not be created an answer names."""
 
 
-def heartbeat(request: StreamsGroupHeartbeatRequest, context: RequestContext) -> Any:
+def heartbeat(
+    request: StreamsGroupHeartbeatRequest, context: RequestContext
+) -> StreamsGroupHeartbeatResponse | Deferred[StreamsGroupHeartbeatResponse]:
     """Let a member join, go on or leave; internal topics that lack are made behind its back."""
     check_enabled(context)
     check_topic_names(request)
@@ -76,7 +79,9 @@ def refuse_heartbeat(
     )
 
 
-def describe(request: StreamsGroupDescribeRequest, context: RequestContext) -> Any:
+def describe(
+    request: StreamsGroupDescribeRequest, context: RequestContext
+) -> StreamsGroupDescribeResponse | Deferred[StreamsGroupDescribeResponse]:
     """Describe each group; one that is coordinated elsewhere has an error of its own."""
     check_enabled(context)
 
@@ -206,7 +211,9 @@ def _shown(failures: "Iterable[tuple[str, str]]") -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _ask_described(group_id: str, context: RequestContext) -> Any:
+def _ask_described(
+    group_id: str, context: RequestContext
+) -> DescribedGroup | Deferred[DescribedGroup]:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     return handle_group_request(group_id, DescribeStreamsGroup(group_id), context)

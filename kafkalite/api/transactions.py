@@ -15,7 +15,7 @@ Not implemented: two-phase commit (InitProducerId 6, KIP-939).
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinator_requests import (
@@ -30,6 +30,8 @@ from kafkalite.deferred import Deferred, Promise
 from kafkalite.txn.events import (
     PRODUCER_ID_NEEDED,
     AddPartitions,
+    Answer,
+    Codes,
     EndTransaction,
     InitProducer,
     VerifyPartitions,
@@ -66,7 +68,7 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 FIRST_ADD_WITH_SEVERAL_TRANSACTIONS = 4
 FIRST_END_OF_SECOND_PROTOCOL = 5
 
-Codes = dict[TopicPartition, ErrorCode]
+Converted = TypeVar("Converted")
 
 
 def known_code(error: KafkaError, api_version: int, *, fenced_from: int) -> ErrorCode:
@@ -88,8 +90,8 @@ def _check_transactional_id(transactional_id: str) -> None:
 def _ask_with_producer_id(
     event: InitProducer | EndTransaction,
     context: RequestContext,
-    convert: Callable[[ProducerIdentity], Any],
-) -> Any:
+    convert: Callable[[ProducerIdentity], Converted],
+) -> Converted | Deferred[Converted]:
     """Return what `convert` makes of the answer; a producer id is made only where one is needed."""
     ask = context.services.transactions.ask
     answer = ask(event.transactional_id, event)
@@ -104,10 +106,10 @@ def _ask_with_producer_id(
 
 async def _answer_later(
     event: InitProducer | EndTransaction,
-    answer: Any,
+    answer: ProducerIdentity | Answer | Promise[ProducerIdentity | Answer],
     context: RequestContext,
-    convert: Callable[[ProducerIdentity], Any],
-) -> Any:
+    convert: Callable[[ProducerIdentity], Converted],
+) -> Converted:
     while True:
         if isinstance(answer, Promise):
             answer = await answer.wait()
@@ -137,7 +139,9 @@ async def new_producer_id(context: RequestContext) -> int:
 # --- InitProducerId ------------------------------------------------------------------------------
 
 
-def init_producer(request: InitProducerIdRequest, context: RequestContext) -> Any:
+def init_producer(
+    request: InitProducerIdRequest, context: RequestContext
+) -> InitProducerIdResponse | Deferred[InitProducerIdResponse]:
     """Answer InitProducerId with a transactional id (rules 103-105).
 
     Raises:
@@ -161,7 +165,9 @@ def _initialised(producer: ProducerIdentity) -> InitProducerIdResponse:
 # --- AddPartitionsToTxn --------------------------------------------------------------------------
 
 
-def add_partitions(request: AddPartitionsToTxnRequest, context: RequestContext) -> Any:
+def add_partitions(
+    request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse | Deferred[AddPartitionsToTxnResponse]:
     """Add or verify partitions, for each transaction by itself.
 
     Raises:
@@ -210,7 +216,9 @@ def _transactions_of(
     ]
 
 
-def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) -> Any:
+def _add(
+    transaction: AddPartitionsToTxnTransaction, context: RequestContext
+) -> AddPartitionsToTxnResult | Deferred[AddPartitionsToTxnResult]:
     _check_transactional_id(transaction.transactional_id)
     partitions = _partitions_of(transaction)
     wrong = _unusable(partitions, context)
@@ -295,7 +303,9 @@ def _added_response(
 # --- AddOffsetsToTxn -----------------------------------------------------------------------------
 
 
-def add_offsets(request: AddOffsetsToTxnRequest, context: RequestContext) -> Any:
+def add_offsets(
+    request: AddOffsetsToTxnRequest, context: RequestContext
+) -> AddOffsetsToTxnResponse | Deferred[AddOffsetsToTxnResponse]:
     """Add the group's partition of `__consumer_offsets` (rule 107), which is made if need be.
 
     Producers ask this before they look for the group's coordinator, which would make it otherwise.
@@ -315,7 +325,9 @@ def refuse_add_offsets(
     return AddOffsetsToTxnResponse(error_code=code)
 
 
-async def _add_offsets_later(request: AddOffsetsToTxnRequest, context: RequestContext) -> Any:
+async def _add_offsets_later(
+    request: AddOffsetsToTxnRequest, context: RequestContext
+) -> AddOffsetsToTxnResponse:
     try:
         await context.services.topic_creation.ensure_topic(CONSUMER_OFFSETS_TOPIC)
     except KafkaError as error:  # why is fatal to producers, and none of their making
@@ -324,10 +336,12 @@ async def _add_offsets_later(request: AddOffsetsToTxnRequest, context: RequestCo
             f"could not create {CONSUMER_OFFSETS_TOPIC}: {error}",
         ) from error
     answer = _add_offsets(request, context)
-    return answer if isinstance(answer, AddOffsetsToTxnResponse) else await answer.wait()
+    return await answer.wait() if isinstance(answer, Deferred) else answer
 
 
-def _add_offsets(request: AddOffsetsToTxnRequest, context: RequestContext) -> Any:
+def _add_offsets(
+    request: AddOffsetsToTxnRequest, context: RequestContext
+) -> AddOffsetsToTxnResponse | Deferred[AddOffsetsToTxnResponse]:
     event = AddPartitions(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),
@@ -355,7 +369,9 @@ def offsets_partition(group_id: str, context: RequestContext) -> TopicPartition:
 # --- EndTxn --------------------------------------------------------------------------------------
 
 
-def end(request: EndTxnRequest, context: RequestContext) -> Any:
+def end(
+    request: EndTxnRequest, context: RequestContext
+) -> EndTxnResponse | Deferred[EndTxnResponse]:
     """Commit or abort (rules 109, 122); the markers are written when this returns, if they can."""
     _check_transactional_id(request.transactional_id)
     is_second = context.api_version >= FIRST_END_OF_SECOND_PROTOCOL

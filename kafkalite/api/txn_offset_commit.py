@@ -5,7 +5,6 @@ the group to the transaction (KIP-890).
 """
 
 from functools import partial
-from typing import Any
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinator_requests import (
@@ -36,7 +35,9 @@ FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS_THE_GROUP = 5
 
 
-def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> Any:
+def handle(
+    request: TxnOffsetCommitRequest, context: RequestContext
+) -> TxnOffsetCommitResponse | Deferred[TxnOffsetCommitResponse]:
     """Keep offsets until the transaction ends (rule 119); checked as a produced batch is."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
@@ -63,9 +64,9 @@ def refuse(
 
 async def _commit_later(
     request: TxnOffsetCommitRequest, refused: DeferredRefusals, context: RequestContext
-) -> Any:
+) -> TxnOffsetCommitResponse:
     answer = _commit(request, await refused.wait(), context)
-    return answer if isinstance(answer, TxnOffsetCommitResponse) else await answer.wait()
+    return await answer.wait() if isinstance(answer, Deferred) else answer
 
 
 def _check_group_is_part(
@@ -93,7 +94,9 @@ def _check_group_is_part(
     )
 
 
-def _commit(request: TxnOffsetCommitRequest, refused: Refusals, context: RequestContext) -> Any:
+def _commit(
+    request: TxnOffsetCommitRequest, refused: Refusals, context: RequestContext
+) -> TxnOffsetCommitResponse | Deferred[TxnOffsetCommitResponse]:
     for error in refused.values():
         # The client asks about its group, and knows the codes of that (rule 148).
         raise KafkaError(CLIENT_ERRORS.get(error.code, error.code), error.message)

@@ -11,12 +11,12 @@ network. An answer that took time counts only if no transaction ended meanwhile.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkalite.api.context import RequestContext
 from kafkalite.deferred import Deferred
 from kafkalite.txn.coordinator import TransactionCoordinator
-from kafkalite.txn.events import AddPartitions, VerifyPartitions
+from kafkalite.txn.events import AddPartitions, Codes, VerifyPartitions
 from kafkalite.txn.transactions import V2, ProducerIdentity
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -69,7 +69,7 @@ class _PendingRequest:
     partitions: list[TopicPartition]
     knows_abortable: bool
 
-    def answered(self, codes: dict[TopicPartition, ErrorCode] | None) -> Refusals:
+    def answered(self, codes: Codes | None) -> Refusals:
         """Return what is refused of what was verified; None means that everything was added."""
         return {
             tp: _refusal(KafkaError(code, f"{tp} is not part of the transaction"), self)
@@ -89,7 +89,7 @@ class DeferredRefusals(Deferred[Refusals]):
 
     def __init__(
         self,
-        answer: Deferred[Any],
+        answer: Deferred[Codes | None],
         question: _PendingRequest,
         producer: ProducerIdentity,
         transactions: TransactionCoordinator,

@@ -10,14 +10,14 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import trio
 
 from kafkalite.clock import Clock
 from kafkalite.coordinator.partition import CoordinatorPartition, replay_log
 from kafkalite.coordinator.records import encode_batches
-from kafkalite.coordinator.shard import Now, Result, ShardKind, Ticket, partition_for
+from kafkalite.coordinator.shard import Event, Now, Result, ShardKind, Ticket, partition_for
 from kafkalite.coordinator.slot import CoordinatorContext, SlotState, load_pause_s
 from kafkalite.deferred import Promise
 from kafkalite.log.validate import AppendOrigin
@@ -26,10 +26,10 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.records import control_batch
 
 logger = logging.getLogger("kafkalite.coordinator")
+Answer = TypeVar("Answer")
 
 DEFAULT_WRITE_TIMEOUT_MS = 5_000
 """Default of offsets.commit.timeout.ms."""
-
 TELL_AGAIN_MS = 1_000
 """After this time a shard that could not write is told again of what happened; nobody waits."""
 
@@ -117,7 +117,7 @@ class CoordinatorRuntime:
         """Whether there is a coordinator for this internal topic at all."""
         return topic in self._kinds
 
-    def handle(self, topic: str, key: str, event: object) -> Any:
+    def handle(self, topic: str, key: str, event: Event[Answer]) -> Answer | Promise[Answer]:
         """Have the shard of `key` decide about an event; return its answer, or `Promise`.
 
         Raises:
@@ -142,7 +142,7 @@ class CoordinatorRuntime:
         index = partition_for(key, count)
         return ShardLocation(TopicPartition(topic, index), index in self._slots[topic])
 
-    def handle_all(self, topic: str, event: object) -> list[Any]:
+    def handle_all(self, topic: str, event: Event[Answer]) -> list[Answer | Promise[Answer]]:
         """Have each shard of a topic that is led here decide about an event.
 
         Raises:
@@ -333,11 +333,11 @@ class CoordinatorRuntime:
 
     # --- Deciding -------------------------------------------------------------------------------
 
-    def _handle(self, slot: CoordinatorContext, event: object) -> Any:
+    def _handle(self, slot: CoordinatorContext, event: Event[Answer]) -> Answer | Promise[Answer]:
         now = self._now()
         self._next_ticket = ticket = Ticket(self._next_ticket + 1)
         result = slot.core.handle(event, ticket, now)
-        answer = self._process(slot, result, now, ticket)
+        answer: Answer | Promise[Answer] = self._process(slot, result, now, ticket)
         self._wake_by(slot.core.next_deadline_ms())
         return answer
 
@@ -430,14 +430,14 @@ class CoordinatorRuntime:
         topic, index = slot.topic_partition
         self._slots[topic][index] = reopened
 
-    def _broadcast(self, topic: str, event: object) -> None:
+    def _broadcast(self, topic: str, event: Event[object]) -> None:
         for slot in [*self._slots[topic].values()]:
             if slot.state is SlotState.ACTIVE:
                 self._handle_quietly(slot, event)
             else:
                 slot.miss(event)
 
-    def _handle_quietly(self, slot: CoordinatorContext, event: object) -> None:
+    def _handle_quietly(self, slot: CoordinatorContext, event: Event[object]) -> None:
         try:
             answer = self._handle(slot, event)
             if isinstance(answer, Promise):
@@ -445,14 +445,14 @@ class CoordinatorRuntime:
         except KafkaError:  # logged where it happened; nobody asked
             self._retry_later(slot.topic_partition, event)
 
-    def _retry_later(self, topic_partition: TopicPartition, event: object) -> None:
+    def _retry_later(self, topic_partition: TopicPartition, event: Event[object]) -> None:
         """Tell the shard of an event again: its log was lost, or too few replicas are in sync."""
         topic, index = topic_partition
         slot = self._slots[topic].get(index)
         if slot is None:
             return  # whoever leads now is told as well
         slot.miss(event)
-        # Not sooner, though it may be loaded by then: a log that fails would be loaded in a circle.
+        # Not sooner though it be loaded: a log that fails would be loaded in a circle.
         slot.tell_again_ms = self._clock.monotonic_ms() + TELL_AGAIN_MS
         self._wake_by(slot.tell_again_ms)
 
@@ -496,7 +496,7 @@ class CoordinatorRuntime:
         self,
         topic_partition: TopicPartition,
         partition: CoordinatorPartition,
-        missed: Iterable[object] = (),
+        missed: Iterable[Event[object]] = (),
     ) -> CoordinatorContext:
         kind = self._kinds[topic_partition.topic]
         core = kind.new_shard(topic_partition.partition)

@@ -10,6 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, NamedTuple, NewType, Protocol, TypeVar
 
+Answer_co = TypeVar("Answer_co", covariant=True)
+
+
+class Event(Generic[Answer_co]):
+    """Something that a shard is asked or told; the parameter is the type of its answer."""
+
+    __slots__ = ()
+
+
 Ticket = NewType("Ticket", int)
 """Names one request that wants an answer; never used twice by a runtime."""
 
@@ -73,7 +82,7 @@ NOTHING = Result()
 class Shard(Protocol):
     """The core of one partition's coordinator. Pure: no clock, no I/O."""
 
-    def handle(self, event: object, ticket: Ticket, now: Now) -> Result:
+    def handle(self, event: Event[object], ticket: Ticket, now: Now) -> Result:
         """Decide about `event`; a `KafkaError` raised here means that nothing has changed."""
         ...
 
@@ -127,15 +136,15 @@ class ShardKind(Protocol):
         """Return the empty shard of a partition."""
         ...
 
-    def event_for_disconnect(self, connection_id: int) -> object | None:
+    def event_for_disconnect(self, connection_id: int) -> Event[object] | None:
         """Return the event that tells a shard of a client's end; None if shards do not care."""
         ...
 
-    def event_for_deleted_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_deleted_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return the event that tells a shard of deleted topics; None if shards do not care."""
         ...
 
-    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_changed_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return the event that tells a shard of topics created, changed or deleted, or None.
 
         Only shards that are ready hear of it: who is loaded afterwards has to look for himself.

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.coordinator.partition import CoordinatorPartition
-from kafkalite.coordinator.shard import Shard, ShardKind, Ticket
+from kafkalite.coordinator.shard import Event, Shard, ShardKind, Ticket
 from kafkalite.deferred import Promise
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -96,7 +96,7 @@ class CoordinatorContext:
         self.waiting: dict[Ticket, Promise[Any]] = {}
         self.load_failures = 0
         """How often in a row its log could not be loaded."""
-        self.missed: dict[object, None] = {}
+        self.missed: dict[Event[object], None] = {}
         """Events that must not be lost, and came while the shard was not there or could not write;
         each once, in their order. Invariant: at most MISSED_MAX."""
         self.tell_again_ms = 0
@@ -108,7 +108,7 @@ class CoordinatorContext:
         self._effects: deque[tuple[int, object]] = deque()
         self._perform = perform
 
-    def miss(self, event: object) -> None:
+    def miss(self, event: Event[object]) -> None:
         """Keep an event to be told later."""
         self.missed[event] = None
         if len(self.missed) > MISSED_MAX:

@@ -13,10 +13,11 @@ import trio
 
 from kafkalite.api.transactions import init_producer
 from kafkalite.clock import within_real_time
+from kafkalite.coordinator.shard import Event
 from kafkalite.deferred import Deferred, Promise
 from kafkalite.faults.rules import Kind
 from kafkalite.group.admin import RebalanceGroup
-from kafkalite.group.classic.part import LeaveGroup
+from kafkalite.group.classic.membership import LeaveGroup
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -125,7 +126,7 @@ def _group_ids(request: Any) -> list[str]:
     return several or ([single] if single else [])
 
 
-async def _ask_group(context: "RequestContext", group_id: str, event: object) -> None:
+async def _ask_group(context: "RequestContext", group_id: str, event: Event[object]) -> None:
     try:
         answer = context.services.coordinators.handle(CONSUMER_OFFSETS_TOPIC, group_id, event)
     except KafkaError:

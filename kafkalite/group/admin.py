@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-from kafkalite.coordinator.shard import StoredRecord
+from kafkalite.coordinator.shard import Event, StoredRecord
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.states import GroupState
 from kafkalite.group.kinds import Group, GroupKind
 from kafkalite.group.offsets import OffsetStore
 from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.delete_groups import DeletableGroupResult
 from kafkalite.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from kafkalite.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from kafkalite.wire.messages.offset_delete import (
@@ -23,7 +24,7 @@ Groups = dict[str, Group]
 
 
 @dataclass(slots=True)
-class DescribeGroup:
+class DescribeGroup(Event[DescribedGroup]):
     """One group of a DescribeGroups request; answered with a DescribedGroup."""
 
     group_id: str
@@ -31,14 +32,28 @@ class DescribeGroup:
 
 
 @dataclass(slots=True)
-class DeleteGroup:
+class ListGroups(Event[list[ListedGroup]]):
+    """A ListGroups request, about the groups of one shard."""
+
+    request: ListGroupsRequest
+
+
+@dataclass(slots=True)
+class DeleteOffsets(Event[OffsetDeleteResponse]):
+    """An OffsetDelete request whose topics and partitions exist."""
+
+    request: OffsetDeleteRequest
+
+
+@dataclass(slots=True)
+class DeleteGroup(Event[DeletableGroupResult]):
     """One group of a DeleteGroups request; answered with a DeletableGroupResult."""
 
     group_id: str
 
 
 @dataclass(slots=True)
-class RebalanceGroup:
+class RebalanceGroup(Event[None]):
     """Begin a new round of a group without a change of its members; for tests. Answered None."""
 
     group_id: str

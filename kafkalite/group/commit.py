@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from kafkalite.coordinator.shard import StoredRecord
+from kafkalite.coordinator.shard import Event, StoredRecord
 from kafkalite.group.kinds import ANY_PARTITION, Committer, Group, PartitionCheck
 from kafkalite.group.offsets import NO_EXPIRY
 from kafkalite.types import ZERO_UUID
@@ -28,7 +28,7 @@ FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 
 
 @dataclass(slots=True)
-class CommitOffsets:
+class CommitOffsets(Event[OffsetCommitResponse]):
     """An OffsetCommit request whose topics and partitions exist."""
 
     request: OffsetCommitRequest
@@ -36,7 +36,7 @@ class CommitOffsets:
 
 
 @dataclass(slots=True)
-class CommitOffsetsInTransaction:
+class CommitOffsetsInTransaction(Event[TxnOffsetCommitResponse]):
     """A TxnOffsetCommit request whose topics and partitions exist and whose transaction is open."""
 
     request: TxnOffsetCommitRequest

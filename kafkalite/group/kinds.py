@@ -6,6 +6,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Protocol
 from uuid import UUID
 
+from kafkalite.coordinator.shard import Answer_co, Event
+
 if TYPE_CHECKING:
     from kafkalite.coordinator.shard import StoredRecord
     from kafkalite.group.offsets import CommittedOffset
@@ -22,7 +24,7 @@ class GroupKind(Enum):
     STREAMS = "streams"
 
 
-class EventOfKind:
+class EventOfKind(Event[Answer_co]):
     """An event for groups of one kind.
 
     Attributes:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from kafkalite.coordinator.shard import (
     NOTHING,
+    Event,
     Now,
     Result,
     StoredRecord,
@@ -18,7 +19,9 @@ from kafkalite.coordinator.shard import (
 )
 from kafkalite.group.admin import (
     DeleteGroup,
+    DeleteOffsets,
     DescribeGroup,
+    ListGroups,
     RebalanceGroup,
     delete_group,
     delete_offsets,
@@ -45,9 +48,11 @@ from kafkalite.group.step import Step, TimerKind
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.delete_groups import DeletableGroupResult
-from kafkalite.wire.messages.list_groups import ListGroupsRequest
-from kafkalite.wire.messages.offset_delete import OffsetDeleteRequest
-from kafkalite.wire.messages.offset_fetch import OffsetFetchRequestTopic, OffsetFetchRequestTopics
+from kafkalite.wire.messages.offset_fetch import (
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+)
 from kafkalite.wire.stored.offset_commit import OffsetCommitKey
 
 if TYPE_CHECKING:
@@ -57,7 +62,7 @@ Replay = Callable[[ShardState, Any, Any], None]
 
 
 @dataclass(slots=True)
-class FetchOffsets:
+class FetchOffsets(Event[OffsetFetchResponseGroup]):
     """Offsets that an OffsetFetch request asks of one group; topics None means all."""
 
     group_id: str
@@ -68,14 +73,14 @@ class FetchOffsets:
 
 
 @dataclass(slots=True, frozen=True)
-class TopicsDeleted:
+class TopicsDeleted(Event[None]):
     """Topics that are gone, with everything committed for them."""
 
     topics: frozenset[str]
 
 
 @dataclass(slots=True, frozen=True)
-class TopicsChanged:
+class TopicsChanged(Event[None]):
     """Topics that were created, deleted, or changed so that assignments depend on it."""
 
     topics: frozenset[str]
@@ -92,10 +97,10 @@ class GroupShard(ShardState):
             CommitOffsets: GroupShard._commit,
             FetchOffsets: GroupShard._fetch,
             DescribeGroup: GroupShard._describe,
-            ListGroupsRequest: GroupShard._list,
+            ListGroups: GroupShard._list,
             DeleteGroup: GroupShard._delete_group,
             RebalanceGroup: GroupShard._rebalance,
-            OffsetDeleteRequest: GroupShard._delete_offsets,
+            DeleteOffsets: GroupShard._delete_offsets,
             CommitOffsetsInTransaction: GroupShard._commit_in_transaction,
             TopicsDeleted: GroupShard._delete_topics,
             TopicsChanged: GroupShard._topics_changed,
@@ -104,7 +109,7 @@ class GroupShard(ShardState):
 
     # --- What the runtime calls -----------------------------------------------------------------
 
-    def handle(self, event: object, ticket: Ticket, now: Now) -> Result:
+    def handle(self, event: Event[object], ticket: Ticket, now: Now) -> Result:
         """Decide about an event."""
         handle = self._handlers.get(type(event))
         if handle is None:
@@ -209,9 +214,9 @@ class GroupShard(ShardState):
         )
         return Result(replies=((ticket, answer),))
 
-    def _delete_offsets(self, request: OffsetDeleteRequest, ticket: Ticket, now: Now) -> Result:
+    def _delete_offsets(self, event: DeleteOffsets, ticket: Ticket, now: Now) -> Result:
         del now
-        records, response = delete_offsets(self.groups, self.offsets, request)
+        records, response = delete_offsets(self.groups, self.offsets, event.request)
         return Result(records, ((ticket, response),))
 
     def _delete_topics(self, event: TopicsDeleted, ticket: Ticket, now: Now) -> Result:
@@ -252,9 +257,9 @@ class GroupShard(ShardState):
         answer = describe_group(self.groups, event.group_id, event.api_version)
         return Result(replies=((ticket, answer),))
 
-    def _list(self, request: ListGroupsRequest, ticket: Ticket, now: Now) -> Result:
+    def _list(self, event: ListGroups, ticket: Ticket, now: Now) -> Result:
         del now
-        return Result(replies=((ticket, list_groups(self.groups, request)),))
+        return Result(replies=((ticket, list_groups(self.groups, event.request)),))
 
     def _delete_group(self, event: DeleteGroup, ticket: Ticket, now: Now) -> Result:
         del now

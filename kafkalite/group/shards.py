@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kafkalite.coordinator.shard import Event
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
 
@@ -36,7 +37,7 @@ class GroupShards:
         del partition
         return GroupShard(self.settings, self.metadata)
 
-    def event_for_disconnect(self, connection_id: int) -> object | None:
+    def event_for_disconnect(self, connection_id: int) -> Event[object] | None:
         """Return what a shard is told of a client's end, if members are to go with it."""
         if not self.settings.evict_on_disconnect:
             return None
@@ -44,13 +45,13 @@ class GroupShards:
 
         return ConnectionClosed(connection_id)
 
-    def event_for_deleted_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_deleted_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return what a shard is told of deleted topics."""
         from kafkalite.group.shard import TopicsDeleted
 
         return TopicsDeleted(frozenset(topics))
 
-    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_changed_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return what a shard is told of topics that are others than before."""
         from kafkalite.group.shard import TopicsChanged
 

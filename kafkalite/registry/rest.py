@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from kafkalite.coordinator.shard import Event
 from kafkalite.http.routing import HttpError, HttpRequest, HttpResponse, Route, Router
 from kafkalite.registry.errors import RegistryError, RegistryErrorCode
 from kafkalite.registry.model import (
@@ -46,6 +47,7 @@ BODY_MAX_BYTES: Final = 2 * 1024 * 1024
 SUBJECTS_LIMIT_MAX: Final = 10_000
 
 Endpoint = Callable[[HttpRequest], Awaitable[Any]]
+Answer = TypeVar("Answer")
 Setting = TypeVar("Setting", Compatibility, Mode)
 
 
@@ -168,10 +170,10 @@ class RegistryApi:
                 {"error_code": error.status, "message": error.message}, status=error.status
             )
 
-    async def _ask(self, event: object) -> Any:
+    async def _ask(self, event: Event[Answer]) -> Answer:
         return await self.registry.ask(event)
 
-    async def _look(self, look: Callable[[RegistryState], Any]) -> Any:
+    async def _look(self, look: Callable[[RegistryState], Answer]) -> Answer:
         return await self._ask(Look(look))
 
     # --- Probing ---------------------------------------------------------------------------------

@@ -8,11 +8,12 @@ Reads are answered by each broker, from what it has read of `_schemas`. All else
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import trio
 
 from kafkalite.api.envelope import REGISTRY_MARK
+from kafkalite.coordinator.shard import Event
 from kafkalite.deferred import Promise
 from kafkalite.meta.events import CreateTopic
 from kafkalite.registry.errors import RegistryError, RegistryErrorCode
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kafkalite.api.context import Services
     from kafkalite.peers.clients import PeerClients
 
+Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
 KEY: Final = ""
@@ -114,7 +116,7 @@ class Registry:
         """The cluster's id; empty while it has none."""
         return self._services.metadata.image.cluster_id or ""
 
-    async def ask(self, event: object) -> Any:
+    async def ask(self, event: Event[Answer]) -> Answer:
         """Return the shard's answer to an event.
 
         Raises:
@@ -123,7 +125,8 @@ class Registry:
         """
         if SCHEMAS_TOPIC not in self._services.metadata.image.topics and isinstance(event, Look):
             await trio.lowlevel.checkpoint()
-            return event.function(RegistryState())  # nobody registered anything yet
+            nothing: Answer = event.function(RegistryState())  # nobody registered anything yet
+            return nothing
         await self._ensure_topic()
         failure: KafkaError | None = None
         with trio.move_on_after(TIMEOUT_S):
@@ -139,7 +142,8 @@ class Registry:
                 if is_elsewhere and isinstance(event, Look):
                     state = await self._followed()
                     if state is not None:
-                        return event.function(state)
+                        found: Answer = event.function(state)
+                        return found
                 elif is_elsewhere:
                     raise failure
                 elif failure.code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -157,8 +161,7 @@ class Registry:
             schema = state.schema(schema_id)
             return ResolvedSchema(schema, tuple(state.resolve(schema.references)))
 
-        found: ResolvedSchema = await self.ask(Look(look))
-        return found
+        return await self.ask(Look(look))
 
     async def hand_on(self, request: HandedOn) -> tuple[int, bytes] | None:
         """Return status and body of the answer of the broker that leads; None if this one does.
@@ -226,7 +229,7 @@ class Registry:
             work = await self._ask_now(Look(partial(work_of, event)))
             await in_thread(work)
 
-    async def _ask_now(self, event: object) -> Any:
+    async def _ask_now(self, event: Event[Answer]) -> Answer:
         answer = self._services.coordinators.handle(SCHEMAS_TOPIC, KEY, event)
         if isinstance(answer, Promise):
             answer = await answer.wait()

@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kafkalite.coordinator.shard import NOTHING, Now, RecordCodec, Result, StoredRecord, Ticket
+from kafkalite.coordinator.shard import (
+    NOTHING,
+    Answer_co,
+    Event,
+    Now,
+    RecordCodec,
+    Result,
+    StoredRecord,
+    Ticket,
+)
 from kafkalite.registry import schemas
 from kafkalite.registry.codec import RegistryCodec
 from kafkalite.registry.errors import (
@@ -44,7 +53,7 @@ SUBJECTS_MAX: Final = 100_000
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class Register:
+class Register(Event[dict[str, Any]]):
     """Make a schema a version of a subject.
 
     Attributes:
@@ -59,7 +68,7 @@ class Register:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class LookUp:
+class LookUp(Event[dict[str, Any]]):
     """Find the version of a subject that is a schema."""
 
     subject: str
@@ -69,7 +78,7 @@ class LookUp:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class CheckCompatibility:
+class CheckCompatibility(Event[dict[str, Any]]):
     """Tell whether a schema could become a version of a subject.
 
     Attributes:
@@ -85,7 +94,7 @@ class CheckCompatibility:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class DeleteVersion:
+class DeleteVersion(Event[int]):
     """Delete one version, softly first."""
 
     subject: str
@@ -94,7 +103,7 @@ class DeleteVersion:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class DeleteSubject:
+class DeleteSubject(Event[list[int]]):
     """Delete all versions, softly first."""
 
     subject: str
@@ -102,7 +111,7 @@ class DeleteSubject:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class SetCompatibility:
+class SetCompatibility(Event[Compatibility | None]):
     """Set what holds for a subject, or all; None takes a subject's own away."""
 
     subject: str | None
@@ -110,7 +119,7 @@ class SetCompatibility:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class SetMode:
+class SetMode(Event[Mode | None]):
     """Set what may be done to a subject, or all; None takes a subject's own away."""
 
     subject: str | None
@@ -119,10 +128,10 @@ class SetMode:
 
 
 @dataclass(slots=True, frozen=True)
-class Look:
+class Look(Event[Answer_co]):
     """Answer what a function finds in the state; it may not change anything."""
 
-    function: Callable[[RegistryState], Any]
+    function: Callable[[RegistryState], Answer_co]
 
 
 class RegistryShard:
@@ -141,7 +150,7 @@ class RegistryShard:
             SetMode: self._set_mode,
         }
 
-    def handle(self, event: object, ticket: Ticket, now: Now) -> Result:
+    def handle(self, event: Event[object], ticket: Ticket, now: Now) -> Result:
         """Decide about a request; the reply is its answer, or a `RegistryError`."""
         del now
         try:
@@ -174,7 +183,7 @@ class RegistryShard:
 
     # --- Requests --------------------------------------------------------------------------------
 
-    def _look(self, event: Look, ticket: Ticket) -> Result:
+    def _look(self, event: Look[object], ticket: Ticket) -> Result:
         return Result(replies=((ticket, event.function(self.state)),))
 
     def _register(self, event: Register, ticket: Ticket) -> Result:
@@ -446,17 +455,17 @@ class RegistryShards:
         del partition
         return RegistryShard()
 
-    def event_for_disconnect(self, connection_id: int) -> object | None:
+    def event_for_disconnect(self, connection_id: int) -> Event[object] | None:
         """Return None: nobody's state ends with a connection."""
         del connection_id
         return None
 
-    def event_for_deleted_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_deleted_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return None: schemas outlive topics."""
         del topics
         return None
 
-    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_changed_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return None: schemas know nothing of topics."""
         del topics
         return None

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kafkalite.coordinator.shard import Answer_co, Event
 from kafkalite.share.batches import SharePartitionKey, StateBatch
 
 NO_EPOCH = -1
@@ -12,8 +13,16 @@ NO_COUNT = -1
 """Nothing is known of how many records were finished with."""
 
 
+class StateEvent(Event[Answer_co]):
+    """An event about one share partition, which other brokers may ask about, too."""
+
+    __slots__ = ()
+
+    key: SharePartitionKey
+
+
 @dataclass(slots=True)
-class InitializeState:
+class InitializeState(StateEvent[None]):
     """Begin anew with a share partition; answered with None."""
 
     key: SharePartitionKey
@@ -22,7 +31,7 @@ class InitializeState:
 
 
 @dataclass(slots=True)
-class ReadState:
+class ReadState(StateEvent["ShareState"]):
     """Request for the state of a share partition, by its new leader; answered by a `ShareState`.
 
     Attributes:
@@ -34,7 +43,7 @@ class ReadState:
 
 
 @dataclass(slots=True)
-class WriteState:
+class WriteState(StateEvent[None]):
     """State of records to store; answered with None once it is in the log.
 
     Attributes:
@@ -51,21 +60,21 @@ class WriteState:
 
 
 @dataclass(slots=True)
-class DeleteState:
+class DeleteState(StateEvent[None]):
     """Forget a share partition; answered with None, also where nothing is known of it."""
 
     key: SharePartitionKey
 
 
 @dataclass(slots=True)
-class ReadSummary:
+class ReadSummary(StateEvent["Summary"]):
     """How far a share partition is; answered with a `Summary`."""
 
     key: SharePartitionKey
 
 
 @dataclass(slots=True, frozen=True)
-class ForgetTopics:
+class ForgetTopics(Event[None]):
     """Topics are gone: what is known of partitions that no longer exist is dropped."""
 
     topics: frozenset[str]

@@ -9,12 +9,13 @@ a start offset from before.
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import trio
 
 from kafkalite.deferred import Promise
-from kafkalite.share.state_requests import PASSING, Event, send_questions
+from kafkalite.share.events import StateEvent
+from kafkalite.share.state_requests import PASSING, send_questions
 from kafkalite.txn.request_batcher import RequestBatcher
 from kafkalite.types import SHARE_GROUP_STATE_TOPIC
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -29,14 +30,15 @@ BACKOFF_S = 1.0
 BACKOFF_S_MAX = 30.0
 """As Kafka's persister: pauses of 1, 2, 4 and 8 seconds."""
 
-Answer = Any
-"""What the shard answers, or a KafkaError."""
+Answer = TypeVar("Answer")
+Outcome: TypeAlias = Any
+"""What the shard answers, of some type or other, or a KafkaError."""
 
 
 @dataclass(slots=True)
 class _PendingRequest:
-    event: Event
-    give: Callable[[Answer], object]
+    event: StateEvent[Any]
+    give: Callable[[Any], object]
     parked: Promise[Any] | None = None
     """Where the shard has decided already, and its log is not replicated yet."""
 
@@ -46,7 +48,7 @@ class _Parcel:
     """Questions about one share partition for another broker."""
 
     questions: list[_PendingRequest]
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Outcome] = field(default_factory=list)
     is_answered: trio.Event = field(default_factory=trio.Event)
 
 
@@ -84,7 +86,7 @@ class Persister:
         self._wakeup = trio.Event()
         self._batcher: RequestBatcher[_Parcel] = RequestBatcher(self._send)
 
-    def ask(self, event: Event, give: Callable[[Answer], object]) -> None:
+    def ask(self, event: StateEvent[Answer], give: Callable[[Answer | KafkaError], object]) -> None:
         """Ask; `give` is called once with the answer or a KafkaError, perhaps before this returns.
 
         It must not raise. The answer comes within the time of ATTEMPTS_MAX attempts.
@@ -133,9 +135,9 @@ class Persister:
                 question.give(answer)
         del self._queues[key]
 
-    async def _answers(self, key: str, questions: list[_PendingRequest]) -> list[Answer]:
+    async def _answers(self, key: str, questions: list[_PendingRequest]) -> list[Outcome]:
         """Return an answer for each; what is refused for now is asked again."""
-        answers: list[Answer] = [None] * len(questions)
+        answers: list[Outcome] = [None] * len(questions)
         left = [*range(len(questions))]
         pause_s = BACKOFF_S
         for attempt in range(ATTEMPTS_MAX):
@@ -155,7 +157,7 @@ class Persister:
                 break
         return answers
 
-    async def _attempt(self, key: str, questions: list[_PendingRequest]) -> list[Answer]:
+    async def _attempt(self, key: str, questions: list[_PendingRequest]) -> list[Outcome]:
         try:
             place = self._runtime.location_of(SHARE_GROUP_STATE_TOPIC, key)
             if place is None:
@@ -175,9 +177,9 @@ class Persister:
         await parcel.is_answered.wait()
         return parcel.answers
 
-    async def _ask_all_here(self, key: str, questions: list[_PendingRequest]) -> list[Answer]:
+    async def _ask_all_here(self, key: str, questions: list[_PendingRequest]) -> list[Outcome]:
         """Ask one after another; what follows one to be asked again is to be asked after it."""
-        answers: list[Answer] = []
+        answers: list[Outcome] = []
         for question in questions:
             answer = await self._ask_here(key, question)
             if isinstance(answer, KafkaError) and answer.code in PASSING:
@@ -185,7 +187,7 @@ class Persister:
             answers.append(answer)
         return answers
 
-    async def _ask_here(self, key: str, question: _PendingRequest) -> Answer:
+    async def _ask_here(self, key: str, question: _PendingRequest) -> Outcome:
         parked, question.parked = question.parked, None
         try:
             if parked is None:
@@ -202,7 +204,7 @@ class Persister:
         assert self._peers is not None
         events = [question.event for parcel in parcels for question in parcel.questions]
         failed = KafkaError(ErrorCode.NETWORK_EXCEPTION, "the question was broken off")
-        answers: list[Answer] = [failed] * len(events)
+        answers: list[Outcome] = [failed] * len(events)
         try:
             answers = await send_questions(
                 self._peers, broker_id, events, timeout_ms=self._timeout_ms

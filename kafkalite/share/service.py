@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 import trio
@@ -14,10 +14,10 @@ from kafkalite.group.effects import InitializeStates
 from kafkalite.group.share.states import StatesInitialized
 from kafkalite.share.batches import SharePartitionKey
 from kafkalite.share.effects import PruneLog
-from kafkalite.share.events import DeleteState, InitializeState, ReadSummary, Summary
+from kafkalite.share.events import DeleteState, InitializeState, ReadSummary, StateEvent, Summary
 from kafkalite.share.manager import FindPartition, SharePartitionManager
 from kafkalite.share.persister import Persister
-from kafkalite.share.state_requests import Event, ask_latest_offsets
+from kafkalite.share.state_requests import ask_latest_offsets
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
@@ -181,11 +181,13 @@ class ShareService:
         return found
 
     def _ask_each(
-        self, events: dict[Place, Event], give: Callable[[dict[Place, Any]], object]
+        self,
+        events: dict[Place, StateEvent[Answer]],
+        give: Callable[[dict[Place, Answer | KafkaError]], object],
     ) -> None:
-        answers: dict[Place, Any] = {}
+        answers: dict[Place, Answer | KafkaError] = {}
 
-        def take(place: Place, answer: object) -> None:
+        def take(place: Place, answer: Answer | KafkaError) -> None:
             answers[place] = answer
             if len(answers) == len(events):
                 give(answers)

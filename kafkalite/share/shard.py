@@ -10,6 +10,7 @@ from uuid import UUID
 
 from kafkalite.coordinator.shard import (
     NOTHING,
+    Event,
     Now,
     Result,
     StoredRecord,
@@ -80,7 +81,7 @@ class ShareStateShard:
 
     # --- What the runtime calls -----------------------------------------------------------------
 
-    def handle(self, event: object, ticket: Ticket, now: Now) -> Result:
+    def handle(self, event: Event[object], ticket: Ticket, now: Now) -> Result:
         """Decide about an event."""
         return self._handlers[type(event)](event, ticket, now)
 

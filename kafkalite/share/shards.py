@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kafkalite.coordinator.shard import Event
 from kafkalite.share.settings import ShareCoordinatorSettings
 from kafkalite.types import SHARE_GROUP_STATE_TOPIC
 
@@ -43,18 +44,18 @@ class ShareStateShards:
 
         return ShareStateShard(self.settings, partition, self._exists)
 
-    def event_for_disconnect(self, connection_id: int) -> object | None:
+    def event_for_disconnect(self, connection_id: int) -> Event[object] | None:
         """Return None: who asks are brokers."""
         del connection_id
         return None
 
-    def event_for_deleted_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_deleted_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return what a shard is told of deleted topics (rule 422)."""
         from kafkalite.share.events import ForgetTopics
 
         return ForgetTopics(frozenset(topics))
 
-    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_changed_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return None: only whether a partition is there matters, and that is asked."""
         del topics
         return None

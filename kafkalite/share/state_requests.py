@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from kafkalite.isr.partition_read import LATEST_TIMESTAMP
 from kafkalite.meta.peers import Peers
@@ -13,6 +13,7 @@ from kafkalite.share.events import (
     ReadState,
     ReadSummary,
     ShareState,
+    StateEvent,
     Summary,
     WriteState,
 )
@@ -53,8 +54,6 @@ PASSING = frozenset(
     }
 )
 """Refusals after which the same is asked again."""
-
-Event: TypeAlias = InitializeState | ReadState | WriteState | DeleteState | ReadSummary
 
 
 @dataclass(slots=True, frozen=True)
@@ -154,7 +153,7 @@ KINDS: dict[type, _Kind] = {
 
 
 async def send_questions(
-    peers: Peers, broker_id: int, events: Sequence[Event], *, timeout_ms: int
+    peers: Peers, broker_id: int, events: Sequence[StateEvent[Any]], *, timeout_ms: int
 ) -> list[Any]:
     """Return the answer to each event, or a KafkaError; never raises one.
 
@@ -198,7 +197,7 @@ async def send_questions(
     return answers
 
 
-def _requests(events: Sequence[Event]) -> list[list[int]]:
+def _requests(events: Sequence[StateEvent[Any]]) -> list[list[int]]:
     """Return the events' indexes, one list for each request, in an order that keeps theirs."""
     requests: list[list[int]] = []
     last: dict[tuple[type, str], int] = {}
@@ -214,7 +213,7 @@ def _requests(events: Sequence[Event]) -> list[list[int]]:
     return requests
 
 
-def _by_topic(kind: _Kind, events: Iterable[Event]) -> list[tuple[Any, list[Any]]]:
+def _by_topic(kind: _Kind, events: Iterable[StateEvent[Any]]) -> list[tuple[Any, list[Any]]]:
     topics: dict[Any, list[Any]] = {}
     for event in events:
         topics.setdefault(event.key.topic_id, []).append(kind.partition(event))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from kafkalite.deferred import Promise
 from kafkalite.meta.peers import Peers
-from kafkalite.txn.events import AddPartitions, VerifyPartitions
+from kafkalite.txn.events import AddPartitions, Codes, VerifyPartitions
 from kafkalite.txn.request_batcher import RequestBatcher
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -27,7 +27,6 @@ TIMEOUT_MS_MAX = 10_000
 """A coordinator answers within offsets.commit.timeout.ms (5 s) whatever its replicas do. Who waits
 is a producer, whose own patience is 30 s: it had better ask again by then."""
 
-Codes = dict[TopicPartition, ErrorCode]
 
 _BEHIND = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED})
 """The partition is led here, so it exists: the coordinator has not heard of it yet."""
@@ -36,7 +35,7 @@ _BEHIND = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_N
 @dataclass(slots=True)
 class _PendingRequest:
     event: AddPartitions | VerifyPartitions
-    answer: Promise[Codes] = field(default_factory=Promise)
+    answer: Promise[Codes | None] = field(default_factory=Promise)
 
     @property
     def verifies(self) -> bool:
@@ -57,7 +56,7 @@ class AddPartitionsToTxnManager:
         self._timeout_ms = min(timeout_ms, TIMEOUT_MS_MAX)
         self._batcher: RequestBatcher[_PendingRequest] = RequestBatcher(self._send)
 
-    def ask(self, broker_id: int, event: AddPartitions | VerifyPartitions) -> Promise[Codes]:
+    def ask(self, broker_id: int, event: AddPartitions | VerifyPartitions) -> Promise[Codes | None]:
         """Ask the coordinator on a broker what a shard of its own would be asked."""
         question = _PendingRequest(event)
         self._batcher.add(broker_id, question)

@@ -1,16 +1,18 @@
 """The transaction coordinator as the APIs see it: ask, and what follows is done."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import trio
 
 from kafkalite.clock import Clock
 from kafkalite.coordinator.runtime import CoordinatorRuntime
+from kafkalite.coordinator.shard import Event
+from kafkalite.deferred import Promise
 from kafkalite.log.sequence_hold import SequenceHold
 from kafkalite.meta.peers import Peers
 from kafkalite.txn.add_partitions_manager import AddPartitionsToTxnManager
-from kafkalite.txn.events import AddPartitions, SendMarkers, VerifyPartitions
+from kafkalite.txn.events import AddPartitions, Codes, SendMarkers, VerifyPartitions
 from kafkalite.txn.marker_writer import MarkerWriter
 from kafkalite.txn.markers import LeaderOf, TransactionMarkerChannelManager
 from kafkalite.txn.verification_guards import FindPartition, VerificationGuards
@@ -19,6 +21,8 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 
 DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 """Default of request.timeout.ms."""
+
+Answer = TypeVar("Answer")
 
 
 class TransactionCoordinator:
@@ -82,7 +86,7 @@ class TransactionCoordinator:
         assert isinstance(effect, SendMarkers)
         self._sender.add(effect)
 
-    def ask(self, transactional_id: str, event: object) -> Any:
+    def ask(self, transactional_id: str, event: Event[Answer]) -> Answer | Promise[Answer]:
         """Return the answer of a shard of this broker, or `Promise`.
 
         Markers that the event leads to are written before this returns, where they can be: the
@@ -98,7 +102,9 @@ class TransactionCoordinator:
         finally:
             self._sender.flush_inline()
 
-    def add_or_verify(self, transactional_id: str, event: AddPartitions | VerifyPartitions) -> Any:
+    def add_or_verify(
+        self, transactional_id: str, event: AddPartitions | VerifyPartitions
+    ) -> Codes | Promise[Codes | None] | None:
         """Return what the coordinator of an id, wherever it is, says of partitions led here.
 
         That is the answer of a shard, or a `Promise`, which has a code for each
@@ -120,7 +126,7 @@ class TransactionCoordinator:
             )
         return self._elsewhere.ask(leader, event)
 
-    def ask_all(self, event: object) -> list[Any]:
+    def ask_all(self, event: Event[Answer]) -> list[Answer | Promise[Answer]]:
         """Return the answer of every shard that is coordinated here; each may be `Promise`.
 
         Raises:

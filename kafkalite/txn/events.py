@@ -3,11 +3,19 @@
 from dataclasses import dataclass
 from enum import Enum
 from re import Pattern
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from kafkalite.coordinator.shard import Event
 from kafkalite.txn.states import TransactionState
 from kafkalite.txn.transactions import ProducerIdentity
 from kafkalite.types import TopicPartition
+from kafkalite.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kafkalite.wire.messages import describe_transactions, list_transactions  # noqa: F401
+
+Codes = dict[TopicPartition, ErrorCode]
+"""What became of each partition."""
 
 
 class Answer(Enum):
@@ -21,7 +29,7 @@ PRODUCER_ID_NEEDED: Final = Answer.PRODUCER_ID_NEEDED
 
 
 @dataclass(slots=True)
-class InitProducer:
+class InitProducer(Event[ProducerIdentity | Answer]):
     """Give a transactional id to a producer; answered with its identity or PRODUCER_ID_NEEDED.
 
     Attributes:
@@ -36,7 +44,7 @@ class InitProducer:
 
 
 @dataclass(slots=True)
-class AddPartitions:
+class AddPartitions(Event[Codes | None]):
     """Make partitions part of the transaction; answered with None."""
 
     transactional_id: str
@@ -46,7 +54,7 @@ class AddPartitions:
 
 
 @dataclass(slots=True)
-class VerifyPartitions:
+class VerifyPartitions(Event[Codes | None]):
     """Say which partitions are part of the open transaction; answered with a code for each."""
 
     transactional_id: str
@@ -55,7 +63,7 @@ class VerifyPartitions:
 
 
 @dataclass(slots=True)
-class EndTransaction:
+class EndTransaction(Event[ProducerIdentity | Answer]):
     """Commit or abort; answered with the identity to go on with, or PRODUCER_ID_NEEDED."""
 
     transactional_id: str
@@ -66,7 +74,7 @@ class EndTransaction:
 
 
 @dataclass(slots=True)
-class MarkersWritten:
+class MarkersWritten(Event[None]):
     """Every partition has its marker of the transaction of `producer`; answered with None."""
 
     transactional_id: str
@@ -74,14 +82,14 @@ class MarkersWritten:
 
 
 @dataclass(slots=True)
-class DescribeTransaction:
+class DescribeTransaction(Event["describe_transactions.TransactionState"]):
     """Answered with a DescribeTransactions TransactionState."""
 
     transactional_id: str
 
 
 @dataclass(slots=True)
-class ListTransactions:
+class ListTransactions(Event["list[list_transactions.TransactionState]"]):
     """Answered with ListTransactions TransactionStates; an empty filter lets everything pass.
 
     Attributes:

@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from kafkalite.coordinator.shard import (
     NOTHING,
+    Event,
     Now,
     Result,
     StoredRecord,
@@ -88,7 +89,7 @@ class TransactionShard:
 
     # --- What the runtime calls -----------------------------------------------------------------
 
-    def handle(self, event: object, ticket: Ticket, now: Now) -> Result:
+    def handle(self, event: Event[object], ticket: Ticket, now: Now) -> Result:
         """Decide about an event."""
         return self._handlers[type(event)](event, ticket, now)
 

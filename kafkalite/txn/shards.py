@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kafkalite.coordinator.shard import Event
 from kafkalite.types import TRANSACTION_STATE_TOPIC
 
 if TYPE_CHECKING:
@@ -33,17 +34,17 @@ class TransactionShards:
 
         return TransactionShard(self.settings, partition)
 
-    def event_for_disconnect(self, connection_id: int) -> object | None:
+    def event_for_disconnect(self, connection_id: int) -> Event[object] | None:
         """Return None: a producer's transaction outlives its connection."""
         del connection_id
         return None
 
-    def event_for_changed_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_changed_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return None: transactions do not care how topics are cut."""
         del topics
         return None
 
-    def event_for_deleted_topics(self, topics: Iterable[str]) -> object | None:
+    def event_for_deleted_topics(self, topics: Iterable[str]) -> Event[object] | None:
         """Return None: partitions that are gone are left out when the markers are written."""
         del topics
         return None

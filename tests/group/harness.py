@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from kafkalite.coordinator.records import decode_batch, encode_batches
 from kafkalite.coordinator.shard import Now, Ticket
-from kafkalite.group.admin import DeleteGroup, DescribeGroup
+from kafkalite.group.admin import DeleteGroup, DeleteOffsets, DescribeGroup, ListGroups
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.join import JoinGroup
-from kafkalite.group.classic.part import ConnectionClosed, LeaveGroup
+from kafkalite.group.classic.membership import Heartbeat, LeaveGroup
+from kafkalite.group.classic.part import ConnectionClosed
 from kafkalite.group.classic.states import GroupState
+from kafkalite.group.classic.sync import SyncGroup
 from kafkalite.group.commit import CommitOffsets, CommitOffsetsInTransaction
 from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.records import GroupRecordCodec
@@ -297,17 +299,19 @@ class GroupHarness:
                 {name: name.encode() for name in client.members} if client.is_leader else {}
             )
         client.sync_ticket = self.send(
-            SyncGroupRequest(
-                group_id=self.group_id,
-                generation_id=client.generation,
-                member_id=client.member_id,
-                group_instance_id=client.instance_id,
-                protocol_type=protocol_type,
-                protocol_name=protocol_name,
-                assignments=[
-                    SyncGroupRequestAssignment(member_id=name, assignment=data)
-                    for name, data in assignments.items()
-                ],
+            SyncGroup(
+                SyncGroupRequest(
+                    group_id=self.group_id,
+                    generation_id=client.generation,
+                    member_id=client.member_id,
+                    group_instance_id=client.instance_id,
+                    protocol_type=protocol_type,
+                    protocol_name=protocol_name,
+                    assignments=[
+                        SyncGroupRequestAssignment(member_id=name, assignment=data)
+                        for name, data in assignments.items()
+                    ],
+                )
             )
         )
         return client.sync_ticket
@@ -321,7 +325,7 @@ class GroupHarness:
         )
         for name, value in changes.items():
             setattr(request, name, value)
-        return self.code(self.send(request))
+        return self.code(self.send(Heartbeat(request)))
 
     def leave(self, client, *, version=5, instance_id=None):
         request = LeaveGroupRequest(group_id=self.group_id)
@@ -439,17 +443,14 @@ class GroupHarness:
         }
 
     def delete_offsets(self, *partitions):
-        return self.send(
-            OffsetDeleteRequest(
-                group_id=self.group_id,
-                topics=[
-                    OffsetDeleteRequestTopic(
-                        name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=index)]
-                    )
-                    for topic, index in partitions
-                ],
+        topics = [
+            OffsetDeleteRequestTopic(
+                name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=index)]
             )
-        )
+            for topic, index in partitions
+        ]
+        request = OffsetDeleteRequest(group_id=self.group_id, topics=topics)
+        return self.send(DeleteOffsets(request))
 
     def delete_topics(self, *topics):
         return self.send(TopicsDeleted(frozenset(topics)))
@@ -461,7 +462,9 @@ class GroupHarness:
         return self.ask(DescribeGroup(group_id or self.group_id, version))
 
     def list_groups(self, *, states=(), types=()):
-        return self.ask(ListGroupsRequest(states_filter=[*states], types_filter=[*types]))
+        return self.ask(
+            ListGroups(ListGroupsRequest(states_filter=[*states], types_filter=[*types]))
+        )
 
 
 def check_group(shard, group):

@@ -9,8 +9,10 @@ from kafkalite.coordinator.shard import NOTHING, Now, StoredRecord, Ticket
 from kafkalite.group.classic import part
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.join import JoinGroup
-from kafkalite.group.classic.part import ConnectionClosed, LeaveGroup
+from kafkalite.group.classic.membership import Heartbeat, LeaveGroup
+from kafkalite.group.classic.part import ConnectionClosed
 from kafkalite.group.classic.states import GroupState
+from kafkalite.group.classic.sync import SyncGroup
 from kafkalite.group.kinds import GroupKind
 from kafkalite.group.part import Part
 from kafkalite.group.settings import GroupSettings
@@ -163,8 +165,8 @@ class TestOtherKinds:
     @pytest.mark.parametrize(
         "event",
         [
-            SyncGroupRequest(group_id="g"),
-            HeartbeatRequest(group_id="g"),
+            SyncGroup(SyncGroupRequest(group_id="g")),
+            Heartbeat(HeartbeatRequest(group_id="g")),
             LeaveGroup(LeaveGroupRequest(group_id="g"), 5),
         ],
         ids=lambda event: type(event).__name__,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kafkalite.coordinator.shard import Ticket
+from kafkalite.coordinator.shard import Event, Ticket
 from kafkalite.group.classic.group import (
     NO_CONNECTION,
     ClassicGroup,
@@ -30,7 +30,7 @@ FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 
 @dataclass(slots=True)
-class JoinGroup:
+class JoinGroup(Event[JoinGroupResponse]):
     """A JoinGroup request and what it needs from outside."""
 
     request: JoinGroupRequest

@@ -1,5 +1,8 @@
 """Staying in and leaving a classic group: heartbeats, leaves, sessions (rules 140-142)."""
 
+from dataclasses import dataclass
+
+from kafkalite.coordinator.shard import Event
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.rebalance import (
     complete_join_if_all_joined,
@@ -9,6 +12,7 @@ from kafkalite.group.classic.rebalance import (
 from kafkalite.group.classic.states import GroupState
 from kafkalite.group.step import Step, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkalite.wire.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -17,6 +21,21 @@ from kafkalite.wire.messages.leave_group import (
 )
 
 FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
+
+
+@dataclass(slots=True)
+class Heartbeat(Event[HeartbeatResponse]):
+    """A Heartbeat request."""
+
+    request: HeartbeatRequest
+
+
+@dataclass(slots=True)
+class LeaveGroup(Event[LeaveGroupResponse]):
+    """A LeaveGroup request; v0-2 names one member in another field."""
+
+    request: LeaveGroupRequest
+    api_version: int
 
 
 def leave(

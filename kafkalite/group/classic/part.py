@@ -6,10 +6,16 @@ A group of another kind makes of these requests what its own part says (`Part.cl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafkalite.coordinator.shard import Now, Result, StoredRecord, Ticket
+from kafkalite.coordinator.shard import Event, Now, Result, StoredRecord, Ticket
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.join import JoinGroup, check_session_timeout, join
-from kafkalite.group.classic.membership import leave, on_disconnect, on_session_timer
+from kafkalite.group.classic.membership import (
+    Heartbeat,
+    LeaveGroup,
+    leave,
+    on_disconnect,
+    on_session_timer,
+)
 from kafkalite.group.classic.rebalance import (
     on_join_timer,
     on_sync_timer,
@@ -17,30 +23,20 @@ from kafkalite.group.classic.rebalance import (
     reset_session,
 )
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.classic.sync import sync
+from kafkalite.group.classic.sync import SyncGroup, sync
 from kafkalite.group.kinds import Group, GroupKind
 from kafkalite.group.part import Part
 from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
-from kafkalite.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kafkalite.wire.messages.leave_group import LeaveGroupRequest
-from kafkalite.wire.messages.sync_group import SyncGroupRequest
+from kafkalite.wire.messages.heartbeat import HeartbeatResponse
 from kafkalite.wire.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 
 if TYPE_CHECKING:
     from kafkalite.group.shard_state import ShardState
 
 
-@dataclass(slots=True)
-class LeaveGroup:
-    """A LeaveGroup request; v0-2 names one member in another field."""
-
-    request: LeaveGroupRequest
-    api_version: int
-
-
 @dataclass(slots=True, frozen=True)
-class ConnectionClosed:
+class ConnectionClosed(Event[None]):
     """A client went away."""
 
     connection_id: int
@@ -65,13 +61,14 @@ def _leave_to_others(
     )
 
 
-def _heartbeat(shard: "ShardState", request: HeartbeatRequest, ticket: Ticket, now: Now) -> Result:
+def _heartbeat(shard: "ShardState", event: Heartbeat, ticket: Ticket, now: Now) -> Result:
     """Keep a member's session."""
+    request = event.request
     group = shard.groups.get(request.group_id)
     if not isinstance(group, ClassicGroup):
         if group is None:
             raise unknown_member(request.group_id)
-        return _leave_to_others(shard, group, request, ticket, now)
+        return _leave_to_others(shard, group, event, ticket, now)
     member = group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
         raise KafkaError(
@@ -114,12 +111,13 @@ def _join(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now) -> Re
     return join_classic(shard, event, ticket, now)
 
 
-def _sync(shard: "ShardState", request: SyncGroupRequest, ticket: Ticket, now: Now) -> Result:
+def _sync(shard: "ShardState", event: SyncGroup, ticket: Ticket, now: Now) -> Result:
+    request = event.request
     group = shard.groups.get(request.group_id)
     if not isinstance(group, ClassicGroup):
         if group is None:
             raise unknown_member(request.group_id)
-        return _leave_to_others(shard, group, request, ticket, now)
+        return _leave_to_others(shard, group, event, ticket, now)
     step = shard.step(now)
     sync(step, group, request, ticket)
     return step.result()
@@ -197,9 +195,9 @@ def _rebalance(step: Step, group: ClassicGroup) -> None:
 CLASSIC = Part(
     kind=GroupKind.CLASSIC,
     handlers={
-        HeartbeatRequest: _heartbeat,
+        Heartbeat: _heartbeat,
         JoinGroup: _join,
-        SyncGroupRequest: _sync,
+        SyncGroup: _sync,
         LeaveGroup: _leave,
         ConnectionClosed: _disconnect,
     },

@@ -1,6 +1,8 @@
 """SyncGroup for one classic group: handing out the leader's assignment (rules 137-139)."""
 
-from kafkalite.coordinator.shard import Ticket
+from dataclasses import dataclass
+
+from kafkalite.coordinator.shard import Event, Ticket
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.rebalance import reset_session
 from kafkalite.group.classic.states import GroupState
@@ -8,6 +10,13 @@ from kafkalite.group.classic.step import store
 from kafkalite.group.step import Step
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+@dataclass(slots=True)
+class SyncGroup(Event[SyncGroupResponse]):
+    """A SyncGroup request."""
+
+    request: SyncGroupRequest
 
 
 def sync(step: Step, group: ClassicGroup, request: SyncGroupRequest, ticket: Ticket) -> None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from kafkalite.coordinator.shard import Now, Result, Ticket
 from kafkalite.group.classic.join import FIRST_VERSION_WITH_MEMBER_ID_REQUIRED, JoinGroup
-from kafkalite.group.classic.part import LeaveGroup, join_classic
+from kafkalite.group.classic.membership import Heartbeat, LeaveGroup
+from kafkalite.group.classic.part import join_classic
 from kafkalite.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
+from kafkalite.group.classic.sync import SyncGroup
 from kafkalite.group.consumer.embedded import (
     owned_by,
     read_subscription,
@@ -25,10 +27,10 @@ from kafkalite.group.consumer.room import check_room
 from kafkalite.group.consumer.update import MemberUpdate, replace_static
 from kafkalite.group.step import Step, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
-from kafkalite.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafkalite.wire.messages.heartbeat import HeartbeatResponse
 from kafkalite.wire.messages.join_group import JoinGroupResponse
 from kafkalite.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
-from kafkalite.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kafkalite.wire.messages.sync_group import SyncGroupResponse
 from kafkalite.wire.stored.consumer_protocol import ConsumerProtocolSubscription
 
 if TYPE_CHECKING:
@@ -172,8 +174,9 @@ def _said(
 # --- SyncGroup and Heartbeat ---------------------------------------------------------------------
 
 
-def sync(shard: "ShardState", request: SyncGroupRequest, ticket: Ticket, now: Now) -> Result:
+def sync(shard: "ShardState", event: SyncGroup, ticket: Ticket, now: Now) -> Result:
     """Give a classic member what it is assigned; the answer leaves when that is committed."""
+    request = event.request
     group = _group(shard, request.group_id)
     member, classic = _check(
         group, request.member_id, request.group_instance_id, request.generation_id
@@ -208,8 +211,9 @@ def sync(shard: "ShardState", request: SyncGroupRequest, ticket: Ticket, now: No
     return step.result()
 
 
-def heartbeat(shard: "ShardState", request: HeartbeatRequest, ticket: Ticket, now: Now) -> Result:
+def heartbeat(shard: "ShardState", event: Heartbeat, ticket: Ticket, now: Now) -> Result:
     """Keep a classic member's session, and tell it if it is to join again."""
+    request = event.request
     group = _group(shard, request.group_id)
     member, classic = _check(
         group, request.member_id, request.group_instance_id, request.generation_id

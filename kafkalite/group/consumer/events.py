@@ -5,11 +5,15 @@ from dataclasses import dataclass
 
 from kafkalite.group.consumer.records import Resolution
 from kafkalite.group.kinds import EventOfKind, GroupKind
-from kafkalite.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kafkalite.wire.messages.consumer_group_describe import DescribedGroup
+from kafkalite.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 
 
 @dataclass(slots=True)
-class ConsumerHeartbeat(EventOfKind):
+class ConsumerHeartbeat(EventOfKind[ConsumerGroupHeartbeatResponse]):
     """A ConsumerGroupHeartbeat request whose form was checked, and what it needs from outside.
 
     Attributes:
@@ -27,7 +31,7 @@ class ConsumerHeartbeat(EventOfKind):
 
 
 @dataclass(slots=True)
-class DescribeConsumerGroup(EventOfKind):
+class DescribeConsumerGroup(EventOfKind[DescribedGroup]):
     """One group of a ConsumerGroupDescribe request; answered with a DescribedGroup."""
 
     kind = GroupKind.CONSUMER
@@ -36,7 +40,7 @@ class DescribeConsumerGroup(EventOfKind):
 
 
 @dataclass(slots=True)
-class PatternsResolved(EventOfKind):
+class PatternsResolved(EventOfKind[None]):
     """The topics of patterns were found."""
 
     kind = GroupKind.CONSUMER

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from kafkalite.coordinator.shard import Now, Result, StoredRecord, Ticket
 from kafkalite.group.classic.join import JoinGroup
-from kafkalite.group.classic.part import LeaveGroup
+from kafkalite.group.classic.membership import Heartbeat, LeaveGroup
+from kafkalite.group.classic.sync import SyncGroup
 from kafkalite.group.consumer import classic_members, records
 from kafkalite.group.consumer.describe import describe_consumer_group
 from kafkalite.group.consumer.events import (
@@ -28,8 +29,6 @@ from kafkalite.group.consumer.target import read_target
 from kafkalite.group.kinds import GroupKind
 from kafkalite.group.part import Part
 from kafkalite.group.step import Step, TimerKey, TimerKind
-from kafkalite.wire.messages.heartbeat import HeartbeatRequest
-from kafkalite.wire.messages.sync_group import SyncGroupRequest
 from kafkalite.wire.stored.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -273,8 +272,8 @@ CONSUMER = Part(
     on_loaded=_on_loaded,
     classic_protocol={
         JoinGroup: classic_members.join,
-        SyncGroupRequest: classic_members.sync,
-        HeartbeatRequest: classic_members.heartbeat,
+        SyncGroup: classic_members.sync,
+        Heartbeat: classic_members.heartbeat,
         LeaveGroup: classic_members.leave,
     },
     rebalance=_rebalance,

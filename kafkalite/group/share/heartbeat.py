@@ -34,7 +34,7 @@ HASH_SET_CAPACITY = 16
 
 
 @dataclass(slots=True)
-class ShareHeartbeat(EventOfKind):
+class ShareHeartbeat(EventOfKind[ShareGroupHeartbeatResponse]):
     """A ShareGroupHeartbeat request, and who sent it."""
 
     kind = GroupKind.SHARE

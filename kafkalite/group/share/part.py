@@ -50,7 +50,7 @@ RETRY_MS = 500
 
 
 @dataclass(slots=True)
-class DescribeShareGroup(EventOfKind):
+class DescribeShareGroup(EventOfKind[DescribedGroup]):
     """One group of a ShareGroupDescribe request; answered with a DescribedGroup."""
 
     kind = GroupKind.SHARE
@@ -59,7 +59,7 @@ class DescribeShareGroup(EventOfKind):
 
 
 @dataclass(slots=True)
-class ListShareStates(EventOfKind):
+class ListShareStates(EventOfKind[Mapping[UUID, TopicState]]):
     """Answered with the initialised share partitions, {topic id: TopicState} (rule 392)."""
 
     kind = GroupKind.SHARE
@@ -68,7 +68,7 @@ class ListShareStates(EventOfKind):
 
 
 @dataclass(slots=True)
-class AlterShareOffsets(EventOfKind):
+class AlterShareOffsets(EventOfKind[InitializeStates]):
     """Begin share partitions elsewhere; answered with `InitializeStates`, to be done (rule 393).
 
     Attributes:
@@ -82,7 +82,7 @@ class AlterShareOffsets(EventOfKind):
 
 
 @dataclass(slots=True)
-class DeleteShareOffsets(EventOfKind):
+class DeleteShareOffsets(EventOfKind["DeletedStates"]):
     """Forget how far topics are; answered with `DeletedStates`, to be done (rule 394).
 
     Attributes:
@@ -109,7 +109,7 @@ class DeletedStates:
 
 
 @dataclass(slots=True)
-class ShareOffsetsDeleted(EventOfKind):
+class ShareOffsetsDeleted(EventOfKind[None]):
     """Share coordinators have forgotten topics; answered with None."""
 
     kind = GroupKind.SHARE

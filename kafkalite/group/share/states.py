@@ -16,7 +16,7 @@ UNKNOWN = "<UNKNOWN>"
 
 
 @dataclass(slots=True)
-class StatesInitialized(EventOfKind):
+class StatesInitialized(EventOfKind[None]):
     """An event: `InitializeStates` was done, or not; answered with None."""
 
     kind = GroupKind.SHARE

@@ -49,7 +49,7 @@ NUM_STANDBY_REPLICAS = "num.standby.replicas"
 
 
 @dataclass(slots=True, kw_only=True)
-class StreamsHeartbeat(EventOfKind):
+class StreamsHeartbeat(EventOfKind[StreamsGroupHeartbeatResponse]):
     """A StreamsGroupHeartbeat request that makes sense, and who sent it."""
 
     kind = GroupKind.STREAMS

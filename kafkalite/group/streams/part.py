@@ -27,6 +27,7 @@ from kafkalite.group.streams.member import MemberState, StreamsMember
 from kafkalite.group.streams.requests import LEAVE_EPOCH
 from kafkalite.group.streams.topology import Topology
 from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.messages.streams_group_describe import DescribedGroup
 from kafkalite.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kafkalite.wire.stored import streams_group as stored
 
@@ -38,7 +39,7 @@ RETRY_MS = 500
 
 
 @dataclass(slots=True)
-class DescribeStreamsGroup(EventOfKind):
+class DescribeStreamsGroup(EventOfKind[DescribedGroup]):
     """One group of a StreamsGroupDescribe request; answered with a DescribedGroup."""
 
     kind = GroupKind.STREAMS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkalite.group.classic.part import LeaveGroup
+from kafkalite.group.classic.membership import LeaveGroup
 from kafkalite.group.classic.states import GroupState
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
