@@ -173,13 +173,13 @@ class AdjustableClock:
         step_s_min = seconds / STEPS_MAX
         threads_until_s = time.monotonic() + THREADS_MAX_S
         remaining_s = seconds
-        await _settle(threads_until_s)
+        await _let_tasks_run(threads_until_s)
         while remaining_s > 0:
             next_s = trio.lowlevel.current_statistics().seconds_to_next_deadline
             step_s = min(remaining_s, max(next_s, step_s_min, 0.001))
             self.jump(step_s)
             remaining_s -= step_s
-            await _settle(threads_until_s)
+            await _let_tasks_run(threads_until_s)
 
     def _rebase(self) -> None:
         """Begin anew from now: what changes next holds from here on."""
@@ -233,7 +233,7 @@ async def _cancel_after_real_time(scope: trio.CancelScope, seconds: float) -> No
     scope.cancel()
 
 
-async def _settle(threads_until_s: float) -> None:
+async def _let_tasks_run(threads_until_s: float) -> None:
     """Return when all tasks wait for something, and no thread works for them; bounded."""
     limiter = trio.to_thread.current_default_thread_limiter()
     settle_until_s = time.monotonic() + SETTLE_MAX_S

@@ -43,7 +43,7 @@ def check_size(
     is three.
 
     Args:
-        what: it is.
+        what: name of the field, for the message of the error.
         text: from a client.
         code: of the refusal.
         reserved: bytes that this broker adds to it.

@@ -255,9 +255,9 @@ class DelayedFetch(DelayedOperation):
 def note_progress(
     partitions: Iterable[CachedPartition], reader: FetchReader, context: RequestContext
 ) -> None:
-    """Let the leaders know what a follower has: everything before what it asks for (rule 163).
+    """Record each follower's fetch offset as the end of its log (rule 163).
 
-    Not so where its history is another one, or the offset unknown: the read tells it that.
+    Skipped where the offset is out of range or the epochs diverge, which the read reports.
     """
     now_ms = context.services.clock.real_monotonic_ms()
     for cached in partitions:

@@ -423,7 +423,7 @@ class CoordinatorRuntime:
         return KafkaError(code, f"{slot.topic_partition}: {error.message or error.code.name}")
 
     def _reload(self, slot: CoordinatorContext) -> None:
-        """Load a shard again that is not what its log says; after a pause if it cannot write."""
+        """Drop a shard's state and load it from its log, after a pause if it cannot write."""
         slot.close()
         reopened = self._open(slot.topic_partition, slot.partition, slot.missed)
         reopened.load_failures, reopened.refusals = slot.load_failures, slot.refusals
@@ -446,7 +446,7 @@ class CoordinatorRuntime:
             self._retry_later(slot.topic_partition, event)
 
     def _retry_later(self, topic_partition: TopicPartition, event: Event[object]) -> None:
-        """Tell the shard of an event again: its log was lost, or too few replicas are in sync."""
+        """Tell the shard of an event after TELL_AGAIN_MS: its records could not be written now."""
         topic, index = topic_partition
         slot = self._slots[topic].get(index)
         if slot is None:

@@ -162,10 +162,10 @@ class CoordinatorContext:
         return self.tell_again_ms if late_ms is None else min(late_ms, self.tell_again_ms)
 
     def is_current_for(self, partition: CoordinatorPartition | None) -> bool:
-        """Whether the shard is what the log of `partition` says, though its epoch may be another.
+        """Whether the loaded state is still valid, perhaps in another leader epoch.
 
-        Who leads in the next epoch too has the same log, and no state to load; so has who lost the
-        leadership and got it back before anything could be written or cut off.
+        It is if the replica is the same and nothing was appended or truncated since: this broker
+        leads in the next epoch, too, or lost the leadership and got it back before anybody wrote.
         """
         if partition is not self.partition or self.state is SlotState.GONE:
             return False

@@ -105,7 +105,7 @@ class GroupShard(ShardState):
             TopicsDeleted: GroupShard._delete_topics,
             TopicsChanged: GroupShard._topics_changed,
         }
-        self._take_up(GroupKind.CLASSIC)
+        self._add_part(GroupKind.CLASSIC)
 
     # --- What the runtime calls -----------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class GroupShard(ShardState):
         handle = self._handlers.get(type(event))
         if handle is None:
             assert isinstance(event, EventOfKind)
-            self._take_up(event.kind)
+            self._add_part(event.kind)
             handle = self._handlers[type(event)]
         return handle(self, event, ticket, now)
 
@@ -153,7 +153,7 @@ class GroupShard(ShardState):
             return
         replay = self._replays.get(type(key))
         if replay is None:
-            self._take_up(KIND_OF_KEY[type(key)])
+            self._add_part(KIND_OF_KEY[type(key)])
             replay = self._replays[type(key)]
         replay(self, record, key)
 
@@ -277,8 +277,8 @@ class GroupShard(ShardState):
 
     # --- Internals ------------------------------------------------------------------------------
 
-    def _take_up(self, kind: GroupKind) -> None:
-        """Get to know groups of a kind, before there is the first of them."""
+    def _add_part(self, kind: GroupKind) -> None:
+        """Add the part of a kind of groups, before there is the first of them."""
         part = self._parts[kind] = part_for(kind)
         self.classic_protocols[kind] = part.classic_protocol
         self._handlers.update(part.handlers)

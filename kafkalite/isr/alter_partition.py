@@ -136,7 +136,7 @@ class AlterPartitionManager:
         return set(held), min(held.values(), default=math.inf)
 
     def _on_refused(self, topic_partition: TopicPartition, error: ErrorCode) -> None:
-        """Let a partition pause where asking again at once would be refused again."""
+        """Back off before a change of this partition is proposed again, if it may succeed then."""
         if error in FINAL_REFUSALS:
             return  # nothing is asked before there are other metadata
         before = self._pauses.get(topic_partition)

@@ -215,10 +215,10 @@ class Leader:
     # --- The ISR ---------------------------------------------------------------------------------
 
     def step_down(self, *, is_lost: bool = True) -> None:
-        """Ask for an ISR without this broker, which cannot write; another of it leads then.
+        """Propose an ISR without this broker, which cannot write, so that another member leads.
 
-        Where nobody else is in sync it goes on, and says so again when it is told again. A change
-        that is under way is waited for first, unless a write succeeds meanwhile.
+        Nothing is proposed while this broker is the only member; call again to try again. A
+        proposal that is pending is answered first; a successful write meanwhile cancels this.
 
         Args:
             is_lost: the log cannot even be read. Else this broker only leaves an ISR that is large

@@ -568,7 +568,7 @@ class Log:
         )
 
     def _on_unreadable(self, error: OSError) -> None:
-        """Take the log offline: what was read for somebody else to send cannot be."""
+        """Take the log offline: the disk could not read what was being sent to a client."""
         if self.failure is None:
             self._storage_error("read", error)
 

@@ -254,7 +254,10 @@ class Segment:
         )
 
     def roll_age_ms(self, *, max_timestamp: int, now_ms: int) -> int:
-        """Return the age that `segment.ms` limits: by records' time where they have one."""
+        """Return the age to compare with `segment.ms`, in milliseconds.
+
+        From the first record's timestamp to the newest; since the segment was made, without one.
+        """
         first_timestamp = self.first_timestamp
         if first_timestamp >= 0:
             return max_timestamp - first_timestamp

@@ -55,7 +55,7 @@ def batch_decide(
     *,
     and_then: Callable[[Sequence[Change], Image], list[Change]],
 ) -> Decision:
-    """Decide upon events, each upon the image that those before it leave.
+    """Decide events in turn, each on the image with the changes of those before it applied.
 
     Args:
         events: in order; one that is refused does not touch the others.

@@ -1,4 +1,4 @@
-"""Commits that the store contradicts: one bad node must not keep all other topics from changing."""
+"""Splits a rejected commit by topic, so that one corrupt node does not block all other topics."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence

@@ -130,7 +130,7 @@ class MetadataCommitter:
 
     # --- Committing ------------------------------------------------------------------------------
 
-    async def take_up(self, read: ReadOthers) -> bool:
+    async def commit_found(self, read: ReadOthers) -> bool:
         """Commit what others wrote, if this broker decides; tell whether there was anything."""
         async with self._changing:
             self._check_is_controller()

@@ -133,7 +133,7 @@ def decide(event: Event, image: Image, rules: ControllerConfig) -> list[Change]:
 
 
 def _with_elections(changes: list[Change], image: Image) -> list[Change]:
-    """Add what it means that topics without leaders may have them uncleanly now (rule 178)."""
+    """Add elections of leaderless partitions where unclean election was just enabled (rule 178)."""
     for change in tuple(changes):
         if isinstance(change, ConfigsChanged):
             changes += elect_if_unclean(change, image)

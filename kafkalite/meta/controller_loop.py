@@ -31,7 +31,7 @@ IMBALANCE_PERCENTAGE = 10
 
 
 class ControllerLoop:
-    """Compares what is with what should be each time that it is woken, and makes it so.
+    """Reconciliation loop: registers this broker, campaigns for controller, and decides as such.
 
     Args:
         config: the broker's settings.
@@ -89,7 +89,7 @@ class ControllerLoop:
 
     async def _take_up_others(self, read: ReadOthers) -> None:
         try:
-            is_left = await self._committer.take_up(read)
+            is_left = await self._committer.commit_found(read)
         except KafkaError as error:
             if error.code is ErrorCode.NOT_CONTROLLER:
                 raise

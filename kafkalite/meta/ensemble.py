@@ -112,7 +112,7 @@ class Ensemble:
         for broker in self.image.brokers.values():
             self.sessions.append(_Session(broker, until, is_remembered=True))
 
-    def take_up(self, broker_id: int) -> int:
+    def forget_remembered(self, broker_id: int) -> int:
         """End what is remembered of a broker that is here; return its epoch there, -1 without."""
         epoch = -1
         for each in [each for each in self.sessions if each.is_remembered]:
@@ -216,7 +216,7 @@ class EnsembleStore:
         deadline = trio.current_time() + self._ensemble.session_timeout_s
         while True:
             await self._ask()
-            before = self._ensemble.take_up(broker.broker_id)
+            before = self._ensemble.forget_remembered(broker.broker_id)
             others = [
                 each
                 for each in self._ensemble.sessions

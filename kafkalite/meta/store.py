@@ -123,7 +123,7 @@ class MetadataStore(Protocol):
     async def load(self, known_version: int = -1) -> Stored | None:
         """Return what was committed; None if `known_version` is still the newest.
 
-        What `next_event` tells next follows upon that.
+        `next_event` goes on after this version.
 
         Raises:
             MetadataStoreError: what is stored cannot be read.

@@ -158,8 +158,8 @@ class Connection:
         """Answer the requests that are complete with `count` more bytes; 0 is the end of them.
 
         Returns:
-            Whether all that came is answered, in `take_output`, and more may be received. If not
-            the rest is the task's to do.
+            True if every complete request was answered; `take_output` has the answers, and reading
+            may go on. False if something has to be awaited: the connection's task does the rest.
         """
         self._framer.received(count)
         if not count:

@@ -24,14 +24,14 @@ PASS_MAX_CONNECTIONS = 64
 """Turns in one pass; bounds what waits to be sent. The kernel goes round, so all get theirs."""
 
 TURNS_MAX_S = 0.002
-"""For so long sockets that have something are looked for again and again; then all other tasks have
-their turn. Who had none is ready still."""
+"""Ready sockets are served for at most this long; then other tasks run. Sockets that were not
+served by then stay ready."""
 
 SOON_S = 0.00015
 AWAKE_S = 0.0001
-"""Who asked within SOON_S of the last answer is waited for awake, for so long after each answer:
-going to sleep and being woken would take longer than the client does. Other tasks run meanwhile,
-and clients with more time on their hands cost nothing more."""
+"""Busy polling: if a request came within SOON_S of the last answer, the poller does not sleep for
+AWAKE_S after each answer, because sleeping and being woken takes longer than such a client does.
+Other tasks run meanwhile, and slower clients cost nothing more."""
 
 HAS_CORES = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
 """Whether a client can work while it is waited for."""
@@ -189,7 +189,10 @@ class PolledTransport(SocketTransport):
         self._waiting: trio.CancelScope | None = None
 
     async def serve(self, served: RequestSource) -> None:
-        """Give `served` its turns until one cannot be completed; raise what it raises."""
+        """Have `served` read and answer while its socket is ready, until it has to await something.
+
+        Its exceptions are raised here.
+        """
         while served.delayed is None:
             self._served = served
             self._stopped = trio.Event()

@@ -98,10 +98,10 @@ class Transport(Protocol):
         ...
 
     async def serve(self, served: RequestSource) -> None:
-        """Receive for `served` and send its output, until it is not done with what it got.
+        """Hand received bytes to `served` and send its output, while `received` returns True.
 
-        Its output is sent only as long as it is done; the rest is left to the caller, as is what
-        is `delayed` for too long. What it raises is raised here.
+        Returns when it returned False: output that is left, and what is `delayed` for too long,
+        are the caller's. Its exceptions are raised here.
         """
         ...
 
@@ -159,7 +159,7 @@ class WaitingTransport:
         raise NotImplementedError
 
     async def serve(self, served: RequestSource) -> None:
-        """Receive for `served` and send its output, until it is not done with what it got."""
+        """Hand received bytes to `served` and send its output, while `received` returns True."""
         while served.received(await self.receive_into(served.buffer())):
             output = served.take_output()
             if output:

@@ -162,11 +162,11 @@ async def send_questions(
     not asked, and has its answer.
     """
     answers: list[Any] = [None] * len(events)
-    put_off: dict[SharePartitionKey, KafkaError] = {}
+    refused: dict[SharePartitionKey, KafkaError] = {}
     for request in _requests(events):
-        indexes = [index for index in request if events[index].key not in put_off]
+        indexes = [index for index in request if events[index].key not in refused]
         for index in request:
-            answers[index] = put_off.get(events[index].key)
+            answers[index] = refused.get(events[index].key)
         if not indexes:
             continue
         first = events[indexes[0]]
@@ -182,7 +182,7 @@ async def send_questions(
             for index in indexes:
                 answers[index] = error
                 if error.code in PASSING:
-                    put_off[events[index].key] = error
+                    refused[events[index].key] = error
             continue
         found = {
             (topic.topic_id, result.partition): result
@@ -193,7 +193,7 @@ async def send_questions(
             key = events[index].key
             answer = answers[index] = _answer(kind, key, found)
             if isinstance(answer, KafkaError) and answer.code in PASSING:
-                put_off[key] = answer
+                refused[key] = answer
     return answers
 
 

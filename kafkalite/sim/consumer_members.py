@@ -117,9 +117,9 @@ class ConsumerMember(GroupClient):
             self._on_error(answer.error_code)
             return False
         self._work.count("consumer heartbeats")
-        return self._generation == LEAVE_EPOCH or await self._take_up(answer, asked_at)
+        return self._generation == LEAVE_EPOCH or await self._apply(answer, asked_at)
 
-    async def _take_up(self, answer: ConsumerGroupHeartbeatResponse, asked_at: float) -> bool:
+    async def _apply(self, answer: ConsumerGroupHeartbeatResponse, asked_at: float) -> bool:
         self._generation = answer.member_epoch
         if answer.assignment is not None:
             self._assigned = answer.assignment.topic_partitions

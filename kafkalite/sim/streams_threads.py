@@ -126,9 +126,9 @@ class StreamsThread(GroupClient):
         if self._has_said:
             # Within this time nobody is removed who knows what to give up, and has said so.
             self._sure_until = asked_at + REBALANCE_TIMEOUT_MS / 1_000
-        return self._generation == LEAVE_EPOCH or await self._take_up(answer)
+        return self._generation == LEAVE_EPOCH or await self._apply(answer)
 
-    async def _take_up(self, answer: StreamsGroupHeartbeatResponse) -> bool:
+    async def _apply(self, answer: StreamsGroupHeartbeatResponse) -> bool:
         self._generation = answer.member_epoch
         if answer.active_tasks is not None:
             self._has_said = False

@@ -135,7 +135,7 @@ class TransactionMarkerChannelManager:
             self._wakeup.set()
 
     def begin_inline(self) -> None:
-        """Leave what is added from now on to a call of `flush_inline` that is certain to come."""
+        """Queue markers without waking the task; the caller must call `flush_inline`."""
         self._is_inline = True
 
     def flush_inline(self) -> None:
@@ -326,7 +326,7 @@ class TransactionMarkerChannelManager:
             self._on_fenced(errand)
 
     def _on_fenced(self, errand: _PendingMarker) -> None:
-        """Give up what a later coordinator sees to, unless that is this broker itself."""
+        """Drop markers of a fenced coordinator: a later one sends them, if it is another broker."""
         markers = errand.delivery.markers
         shard = self._find_partition(TopicPartition(TRANSACTION_STATE_TOPIC, markers.shard))
         key = (markers.shard, markers.transactional_id)

@@ -281,7 +281,10 @@ class TransactionShard:
     def _completed(
         self, transactional_id: str, now: Now
     ) -> tuple[Transaction | None, Sequence[StoredRecord]]:
-        """Return a transaction as it answers, and the records that make it so."""
+        """Return a transaction as clients see it, complete when all its markers are written.
+
+        With it come the records that store this; none where the log has it so already.
+        """
         transaction = self.transactions.get(transactional_id)
         if transaction is None or transactional_id not in self._ended:
             return transaction, ()
