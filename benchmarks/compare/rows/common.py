@@ -162,10 +162,13 @@ def send_once(port: int, frames: list[bytes]) -> float:
 def send_to_all(
     frames: dict[int, list[bytes]], *, connections: int, depth: int, seconds: float
 ) -> dict[str, float]:
-    """Send the frames of each port to it, over and over, the connections shared out among them."""
+    """Send the frames of each port to it, over and over, the connections shared out among them.
+
+    A port has at least one, also where that makes them more.
+    """
 
     def send(port: int) -> dict[str, float]:
-        own = connections // len(frames)
+        own = max(1, connections // len(frames))
         return loads.send_frames(port, frames[port], connections=own, depth=depth, seconds=seconds)
 
     if len(frames) == 1:
