@@ -188,6 +188,8 @@ TESTED_BY: dict[str, tuple[str, ...]] = {
     "group/share/part": ("group/share/test_group.py",),
     "group/share/records": ("group/share/test_group.py",),
     "group/share/states": ("group/share/test_group.py",),
+    "group/share/target": ("group/share/test_group.py", "group/test_new_target.py"),
+    "group/streams/target": ("group/streams/test_part.py", "group/test_new_target.py"),
     "group/streams/describe": ("group/streams/test_part.py",),
     "group/streams/endpoints": ("group/streams/test_part.py", "group/streams/test_heartbeat.py"),
     "isr/offline": ("isr/test_failing_disks.py",),

@@ -52,17 +52,22 @@ def hash_map_order(
     ordered = list(keys)
     if len(ordered) < 2:
         return ordered
-    bucket_count = 1
-    while bucket_count < capacity or 4 * len(ordered) > 3 * bucket_count:
-        bucket_count *= 2
-    mask = bucket_count - 1
-
-    def bucket(key: Key) -> int:
-        code = hash_code(key)
-        return (code ^ code >> 16) & mask
-
-    ordered.sort(key=bucket)
+    mask = bucket_count_of(len(ordered), capacity) - 1
+    ordered.sort(key=lambda key: bucket_of(hash_code(key), mask))
     return ordered
+
+
+def bucket_count_of(size: int, capacity: int) -> int:
+    """Return how many buckets a HashMap of so many keys has that was made with a capacity."""
+    count = 1
+    while count < capacity or 4 * size > 3 * count:
+        count *= 2
+    return count
+
+
+def bucket_of(code: int, mask: int) -> int:
+    """Return the bucket of a hashCode."""
+    return (code ^ code >> 16) & mask
 
 
 def copied_set_order(keys: Iterable[Key], hash_code: Callable[[Key], int]) -> list[Key]:

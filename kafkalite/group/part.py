@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
     from kafkalite.coordinator.shard import Now, Result, StoredRecord, Ticket
     from kafkalite.group.kinds import GroupKind
+    from kafkalite.group.new_target import NewTarget
     from kafkalite.group.shard_state import ShardState
     from kafkalite.group.step import Step, TimerKey
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 def _no_rebalance(step: "Step", group: Any) -> None:
     """Begin nothing."""
     del step, group
+
+
+def _no_target(shard: "ShardState", group: Any) -> "NewTarget | None":
+    """Compute nothing: such groups have no targets."""
+    del shard, group
+    return None
 
 
 def _no_records(shard: "ShardState") -> "list[StoredRecord]":
@@ -36,6 +43,7 @@ class Part:
             type of event; without an entry they are refused as INCONSISTENT_GROUP_PROTOCOL or
             UNKNOWN_MEMBER_ID.
         rebalance: begins a rebalance of such a group, if it has a use for one.
+        new_target: begins the target that such a group lacks, None where it lacks none.
         topics_deleted: returns the records that take what is deleted out of such groups.
     """
 
@@ -48,4 +56,5 @@ class Part:
         default_factory=dict
     )
     rebalance: "Callable[[Step, Any], None]" = _no_rebalance
+    new_target: "Callable[[ShardState, Any], NewTarget | None]" = _no_target
     topics_deleted: "Callable[[ShardState], list[StoredRecord]]" = _no_records

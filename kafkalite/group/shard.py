@@ -38,8 +38,9 @@ from kafkalite.group.commit import (
     commit_in_transaction,
 )
 from kafkalite.group.expiry import expire_offsets
-from kafkalite.group.kinds import EventOfKind, GroupKind
+from kafkalite.group.kinds import EventOfKind, Group, GroupKind
 from kafkalite.group.metadata import GroupMetadata
+from kafkalite.group.new_target import SLICE_PAUSE_MS
 from kafkalite.group.parts import part_for
 from kafkalite.group.records import KIND_OF_KEY
 from kafkalite.group.settings import GroupSettings
@@ -139,6 +140,8 @@ class GroupShard(ShardState):
         if kind is TimerKind.EXPIRE_OFFSETS:
             return self._expire_offsets(now)
         group = self.groups.get(group_id)
+        if kind is TimerKind.TARGET:
+            return self._go_on_with_target(group, group_id, now)
         # There is no group if the log refused the records that would have made it.
         return NOTHING if group is None else self._parts[group.kind].on_timer(self, key, now)
 
@@ -160,6 +163,30 @@ class GroupShard(ShardState):
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         """End a transaction: its offsets count from now on, or never."""
         self.offsets.replay_marker(producer_id, committed=committed)
+
+    # --- Targets --------------------------------------------------------------------------------
+
+    def _go_on_with_target(self, group: Group | None, group_id: str, now: Now) -> Result:
+        """Compute or write the next slice of a group's target; the last ends it.
+
+        A group that changes meanwhile gets the target of the epoch at which it was begun, and its
+        next heartbeats begin another one. If the log refuses something they do so, too.
+        """
+        step = self.step(now)
+        new = self.new_targets.pop(group_id)
+        if group is not None and new is None:
+            new = self._parts[group.kind].new_target(self, group)
+        if new is None or new.group is not group or new.is_refused:
+            return NOTHING
+        is_last = False
+        if new.work.is_done:
+            step.records, is_last = new.next_records(now.wall_ms)
+        else:
+            new.advance()
+        if not is_last:
+            self.new_targets[group_id] = new
+            step.schedule((TimerKind.TARGET, group_id, ""), SLICE_PAUSE_MS)
+        return Result(step.records, atomic=False)
 
     # --- Offsets --------------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ class TimerKind(IntEnum):
     """(group id, ""): a consumer group has become classic, and its members want sessions."""
     BECAME_CLASSIC_STALE = 7
     """(group id, ""): as above, and its assignments are not up to date."""
+    TARGET = 8
+    """(group id, ""): the next slice of a target that takes longer than a turn."""
 
 
 TimerKey = tuple[TimerKind, str, str]

@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from kafkalite.group.slices import Sliced
+
 Assignment = Mapping[UUID, Sequence[int]]
 """Partitions by topic. The order of topics and partitions is that in which Kafka's assignors would
 walk through them (`group/java_order.py`)."""
+
+
+def partition_count(assignment: Assignment) -> int:
+    """Return how many partitions there are in an assignment, of all topics."""
+    return sum(map(len, assignment.values()))
 
 
 @dataclass(slots=True)
@@ -41,9 +48,9 @@ class GroupSpec:
 
 
 class Assignor(Protocol):
-    """A server-side assignor."""
+    """A server-side assignor, which hands the turn back now and then."""
 
-    def __call__(self, group: GroupSpec) -> dict[str, dict[UUID, list[int]]]:
+    def __call__(self, group: GroupSpec) -> Sliced[dict[str, dict[UUID, list[int]]]]:
         """Return who is to have which partitions: an entry for each member, with no empty topics.
 
         A member's topics and partitions are in the order in which they were given to it.

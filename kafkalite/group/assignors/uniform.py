@@ -7,27 +7,32 @@ given out one by one to those who have least, and then balanced.
 from collections.abc import Sequence
 from uuid import UUID
 
-from kafkalite.group.assignors.assignment import GroupSpec, MemberSpec
-from kafkalite.group.java_order import copied_set_order, hash_map_order, string_hash, uuid_hash
+from kafkalite.group.assignors.assignment import GroupSpec, MemberSpec, partition_count
+from kafkalite.group.java_order import copied_set_order, string_hash, uuid_hash
+from kafkalite.group.slices import Sliced, sliced_hash_map_order
 
 BALANCING_ROUNDS_MAX = 16
+PARTITIONS_PER_STEP = 256
 NOBODY = -1
 
 Result = dict[str, dict[UUID, list[int]]]
 
 
-def assign_uniformly(group: GroupSpec) -> Result:
+def assign_uniformly(group: GroupSpec) -> Sliced[Result]:
     """Return an assignment that differs by at most one partition, where subscriptions let it."""
     by_id = {member.member_id: member for member in group.members}
-    members = [by_id[key] for key in hash_map_order(by_id, string_hash)]
+    order = yield from sliced_hash_map_order(by_id, string_hash)
+    members = [by_id[key] for key in order]
     if not members:
         return {}
     if group.is_homogeneous:
-        return _assign_same_topics(group, members)
-    return _DifferentTopics(group, members).assign()
+        return (yield from _assign_same_topics(group, members))
+    different = _DifferentTopics(group, members)
+    yield from different.read()
+    return (yield from different.assign())
 
 
-def _assign_same_topics(group: GroupSpec, members: Sequence[MemberSpec]) -> Result:
+def _assign_same_topics(group: GroupSpec, members: Sequence[MemberSpec]) -> Sliced[Result]:
     counts = group.partition_counts
     topics = copied_set_order(members[0].topic_ids, uuid_hash)
     wanted = {*topics}
@@ -35,12 +40,14 @@ def _assign_same_topics(group: GroupSpec, members: Sequence[MemberSpec]) -> Resu
     for member in members:
         for topic_id, partitions in member.assigned.items():
             held.setdefault(topic_id, set()).update(partitions)
-    free = [
-        (topic_id, partition)
-        for topic_id in topics
-        for partition in range(counts[topic_id])
-        if partition not in held.get(topic_id, ())
-    ]
+        yield 1 + partition_count(member.assigned) // 8
+    free = []
+    for topic_id in topics:
+        taken = held.get(topic_id, ())
+        for start in range(0, counts[topic_id], PARTITIONS_PER_STEP):
+            end = min(start + PARTITIONS_PER_STEP, counts[topic_id])
+            free += [(topic_id, number) for number in range(start, end) if number not in taken]
+            yield 1 + (end - start) // 8
     share, extras = divmod(sum(counts[topic_id] for topic_id in topics), len(members))
     result: Result = {}
     unfilled: list[tuple[str, int]] = []
@@ -63,11 +70,13 @@ def _assign_same_topics(group: GroupSpec, members: Sequence[MemberSpec]) -> Resu
         if quota:
             unfilled.append((member.member_id, quota))
         extras -= is_extra
+        yield 1 + partition_count(member.assigned) // 8
     left = iter(free)
     for member_id, quota in unfilled:
         own = result[member_id]
         for _, (topic_id, partition) in zip(range(quota), left, strict=False):
             own.setdefault(topic_id, []).append(partition)
+        yield 1 + quota // 4
     return result
 
 
@@ -78,36 +87,48 @@ class _DifferentTopics:
         self.counts = group.partition_counts
         self.members = members
         self.readers: dict[UUID, list[int]] = {}
-        for number, member in enumerate(members):
+        self.owners: dict[UUID, list[int]] = {}
+        self.loads = [0] * len(members)
+
+    def read(self) -> Sliced[None]:
+        """Take up who reads what, and who has what."""
+        for number, member in enumerate(self.members):
             for topic_id in member.topic_ids:
                 self.readers.setdefault(topic_id, []).append(number)
-        self.owners = {topic_id: [NOBODY] * self.counts[topic_id] for topic_id in self.readers}
-        self.loads = [0] * len(members)
-        for number, member in enumerate(members):
+            yield 1 + len(member.topic_ids) // 4
+        for topic_id in self.readers:
+            self.owners[topic_id] = [NOBODY] * self.counts[topic_id]
+        yield len(self.owners)
+        for number, member in enumerate(self.members):
             reads = {*member.topic_ids} if member.assigned else ()
             for topic_id, partitions in member.assigned.items():
                 if topic_id in reads:
                     self.loads[number] += len(partitions)
                     for partition in partitions:
                         self.owners[topic_id][partition] = number
+            yield 1 + len(reads) // 4 + partition_count(member.assigned) // 8
 
-    def assign(self) -> Result:
+    def assign(self) -> Sliced[Result]:
         walk = _Walk(self.loads)
         open_topics = [topic for topic, owners in self.owners.items() if NOBODY in owners]
         for topic_id in sorted(open_topics, key=self._topic_order):
             walk.begin(self.readers[topic_id])
+            yield 1 + len(self.readers[topic_id]) // 8
             for partition, owner in enumerate(self.owners[topic_id]):
                 if owner == NOBODY:
                     self._give(topic_id, partition, walk.next_least())
-        self._balance(walk)
+                    yield 1
+        yield from self._balance(walk)
         result: Result = {member.member_id: {} for member in self.members}
         for topic_id, owners in self.owners.items():
             for partition, number in enumerate(owners):
                 member_id = self.members[number].member_id
                 result[member_id].setdefault(topic_id, []).append(partition)
+                if not partition % PARTITIONS_PER_STEP:
+                    yield PARTITIONS_PER_STEP // 4
         return result
 
-    def _balance(self, walk: "_Walk") -> None:
+    def _balance(self, walk: "_Walk") -> Sliced[None]:
         """Move partitions of one topic after the other until a whole round moves nothing."""
         shared = [topic_id for topic_id, readers in self.readers.items() if len(readers) > 1]
         topics = sorted(shared, key=self._topic_order)
@@ -116,23 +137,28 @@ class _DifferentTopics:
             for position, topic_id in enumerate(topics):
                 if position == last_moved:
                     return
-                if self._balance_topic(walk, topic_id) or last_moved == NOBODY:
+                moved = yield from self._balance_topic(walk, topic_id)
+                if moved or last_moved == NOBODY:
                     last_moved = position
 
-    def _balance_topic(self, walk: "_Walk", topic_id: UUID) -> int:
+    def _balance_topic(self, walk: "_Walk", topic_id: UUID) -> Sliced[int]:
         """Move partitions from who has most to who has least; return how many."""
-        if walk.begin(self.readers[topic_id]) <= 1:
+        difference = walk.begin(self.readers[topic_id])
+        yield 1 + len(self.readers[topic_id]) // 8
+        if difference <= 1:
             return 0
         owners = self.owners[topic_id]
         left: dict[int, list[int]] = {}
         for partition, owner in enumerate(owners):
             left.setdefault(owner, []).append(partition)
+        yield len(owners) // 8
         moved = 0
         while not walk.is_balanced:
             most = walk.next_most()
             while most != NOBODY and not left.get(most):
                 walk.exclude()
                 most = walk.next_most()
+                yield 1
             if most == NOBODY:
                 break
             partition = left[most].pop()
@@ -141,6 +167,7 @@ class _DifferentTopics:
                 break
             self._give(topic_id, partition, least)
             moved += 1
+            yield 2
         return moved
 
     def _give(self, topic_id: UUID, partition: int, number: int) -> None:

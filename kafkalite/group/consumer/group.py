@@ -326,9 +326,7 @@ class ConsumerGroup:
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """Return all topics that a member reads; of a pattern that is not resolved, none."""
-        names = frozenset(member.subscribed_topic_names)
-        found = None if member.pattern is None else self.resolutions.get(member.pattern)
-        return names if found is None else names | found.topics
+        return topics_of(member, self.resolutions)
 
     def names_with(self, changes: Mapping[str, NameCount]) -> dict[str, NameCount]:
         """Return the subscribed topics as they are after changes of their counts."""
@@ -423,6 +421,13 @@ class ConsumerGroup:
 
     def _unknown(self, who: str) -> KafkaError:
         return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id} has no {who}")
+
+
+def topics_of(member: ConsumerMember, resolutions: Mapping[str, Resolution]) -> frozenset[str]:
+    """Return all topics that a member reads, as far as its pattern is resolved."""
+    names = frozenset(member.subscribed_topic_names)
+    found = None if member.pattern is None else resolutions.get(member.pattern)
+    return names if found is None else names | found.topics
 
 
 def away(member: ConsumerMember, epoch: int) -> ConsumerMember:

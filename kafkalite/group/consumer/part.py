@@ -25,7 +25,7 @@ from kafkalite.group.consumer.member import (
     with_metadata,
 )
 from kafkalite.group.consumer.records import Resolution
-from kafkalite.group.consumer.target import read_target
+from kafkalite.group.consumer.target import new_target, read_target
 from kafkalite.group.kinds import GroupKind
 from kafkalite.group.part import Part
 from kafkalite.group.step import Step, TimerKey, TimerKind
@@ -277,4 +277,5 @@ CONSUMER = Part(
         LeaveGroup: classic_members.leave,
     },
     rebalance=_rebalance,
+    new_target=new_target,
 )

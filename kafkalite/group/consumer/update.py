@@ -15,8 +15,9 @@ from kafkalite.group.consumer.group import ConsumerGroup, NameCount
 from kafkalite.group.consumer.member import ConsumerMember, MemberState, Target
 from kafkalite.group.consumer.patterns import check_pattern
 from kafkalite.group.consumer.reconcile import Surroundings, reconcile
-from kafkalite.group.consumer.target import ASSIGNORS, TargetBuilder, is_homogeneous
+from kafkalite.group.consumer.target import TargetBuilder, assignor_for, is_homogeneous
 from kafkalite.group.effects import ResolvePatterns
+from kafkalite.group.new_target import at_once
 from kafkalite.group.step import Step, TimerKind
 from kafkalite.wire.messages.consumer_group_heartbeat import TopicPartitions
 
@@ -90,25 +91,29 @@ class MemberUpdate:
             self._look_at_topics(bumps=bumps)
 
     def assign(self) -> Target:
-        """Run the assignor if it is time to; return what the member is to have."""
-        group, step = self._group, self._step
+        """Run the assignor if it is time to; return what the member is to have.
+
+        Where that takes longer than a turn the target stays as it is until it is computed.
+        """
+        group, step, shard = self._group, self._step, self._shard
         if group.target_epoch >= self.group_epoch or not self._may_assign():
             return group.target_of(self.after)
-        name = group.preferred_assignor(self._before, self.after)
-        configured = self._shard.settings.consumer_group_assignors
-        assignor = ASSIGNORS[name if name in configured and name in ASSIGNORS else configured[0]]
         homogeneous = self._homogeneous
         if homogeneous is None:
             homogeneous = is_homogeneous(group.names, group.patterns, len(group.members))
-        found, target = TargetBuilder(group, self._shard.metadata, self.after).build(
-            assignor,
-            homogeneous=homogeneous,
-            epoch=self.group_epoch,
-            now_wall_ms=step.now.wall_ms,
-        )
-        step.records += found
-        self.target_epoch = self.group_epoch
-        return target
+        assignor = assignor_for(group.preferred_assignor(self._before, self.after), shard.settings)
+        builder = TargetBuilder(group, shard.metadata.image, self.after)
+        targets = at_once(builder.build(assignor, homogeneous=homogeneous))
+        if targets is None:
+            shard.compute_later(step, group.group_id)
+            return group.target_of(self.after)
+        for member_id in targets.changed:
+            target = targets.by_member[member_id]
+            step.records.append(records.target_record(group.group_id, member_id, target))
+        epoch, wall_ms = self.group_epoch, step.now.wall_ms
+        step.records.append(records.target_metadata_record(group.group_id, epoch, wall_ms))
+        self.target_epoch = epoch
+        return targets.by_member[self.after.member_id]
 
     def reconcile(self, target: Target, owned: list[TopicPartitions] | None) -> None:
         """Take the member's next step towards its target."""
@@ -229,6 +234,8 @@ class MemberUpdate:
     def _may_assign(self) -> bool:
         """Whether the assignor may run: not too soon after the last time (KIP-1263)."""
         group = self._group
+        if group.group_id in self._shard.new_targets:
+            return False
         interval_ms = self._shard.metadata.group_config(
             group.group_id
         ).consumer_assignment_interval_ms

@@ -12,10 +12,13 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from kafkalite.group.java_order import HASH_MAP_CAPACITY, hash_map_order, string_hash
+from kafkalite.group.slices import Sliced, sliced_hash_map_order
 
 Key = TypeVar("Key", bound=Hashable)
 TopicPart = tuple[UUID, int]
 Assignment = dict[UUID, set[int]]
+
+PARTS_PER_STEP = 64
 
 _LOW_64 = 2**64 - 1
 _LOW_32 = 2**32 - 1
@@ -63,9 +66,9 @@ class _JavaMap(Generic[Key]):
                 self._capacity *= 2
         return found
 
-    def ordered(self) -> list[Key]:
+    def ordered(self) -> Sliced[list[Key]]:
         keys = reversed(self.keys) if self._at_head else iter(self.keys)
-        return hash_map_order(keys, self._hash_code, capacity=self._capacity)
+        return sliced_hash_map_order(keys, self._hash_code, capacity=self._capacity)
 
 
 def topic_id_hash(topic_id: UUID) -> int:
@@ -83,7 +86,7 @@ def assign(
     assignable: Mapping[UUID, Sequence[int]],
     *,
     is_homogeneous: bool,
-) -> dict[str, Assignment]:
+) -> Sliced[dict[str, Assignment]]:
     """Return what each member is to have.
 
     Args:
@@ -91,61 +94,72 @@ def assign(
         assignable: partitions of each topic that may be given, ascending.
         is_homogeneous: all members read the same topics.
     """
-    order = hash_map_order(members, string_hash)
+    order = yield from sliced_hash_map_order(members, string_hash)
     specs = [members[member_id] for member_id in order]
-    found: list[Assignment] = [
-        {topic: set(parts) for topic, parts in spec.target.items()} for spec in specs
-    ]
+    found: list[Assignment] = []
+    for spec in specs:
+        had = {topic: set(parts) for topic, parts in spec.target.items()}
+        found.append(had)
+        yield 1 + len(had) + sum(map(len, had.values())) // 16
     if is_homogeneous:
-        _assign_all(specs, assignable, found)
+        yield from _assign_all(specs, assignable, found)
     else:
-        _assign_by_topic(specs, assignable, found)
+        yield from _assign_by_topic(specs, assignable, found)
     return dict(zip(order, found, strict=True))
 
 
 def _assign_all(
     specs: Sequence[MemberSpec], assignable: Mapping[UUID, Sequence[int]], found: list[Assignment]
-) -> None:
-    topics = specs[0].topics if specs else ()
+) -> Sliced[None]:
+    topics = dict.fromkeys(specs[0].topics if specs else ())
     if not topics:
         for assignment in found:
             assignment.clear()
         return
-    targets = [(topic, part) for topic in topics for part in assignable.get(topic, ())]
-    olds = [
-        [
+    targets: list[TopicPart] = []
+    for topic in topics:
+        targets += [(topic, part) for part in assignable.get(topic, ())]
+        yield 1 + len(assignable.get(topic, ())) // 8
+    olds: list[list[TopicPart]] = []
+    for spec in specs:
+        old = [
             (topic, part)
             for topic in hash_map_order(spec.target, topic_id_hash)
             if topic in topics
             for part in spec.target[topic]
         ]
-        for spec in specs
-    ]
-    _Round(targets, range(len(specs)), olds, found, _part_hash, begins_unfilled=True).run()
+        olds.append(old)
+        yield 1 + len(spec.target) + len(old) // 8
+    every = range(len(specs))
+    yield from _Round(targets, every, found, _part_hash, begins_unfilled=True).run(olds)
     for assignment in found:
         for topic in [topic for topic in assignment if topic not in topics]:
             del assignment[topic]
+        yield 1 + len(assignment) // 8
 
 
 def _assign_by_topic(
     specs: Sequence[MemberSpec], assignable: Mapping[UUID, Sequence[int]], found: list[Assignment]
-) -> None:
-    topics: dict[UUID, None] = {}
-    for spec in specs:
-        topics |= dict.fromkeys(spec.topics)
+) -> Sliced[None]:
+    topics: dict[UUID, list[int]] = {}
+    for index, spec in enumerate(specs):
+        for topic in spec.topics:
+            topics.setdefault(topic, []).append(index)
+        yield 1 + len(spec.topics) // 4
     if not topics:
         for assignment in found:
             assignment.clear()
         return
-    for topic in hash_map_order(topics, topic_id_hash):
-        _Round(
+    for topic in (yield from sliced_hash_map_order(topics, topic_id_hash)):
+        olds = [[(topic, part) for part in spec.target.get(topic, ())] for spec in specs]
+        yield len(specs) // 4
+        yield from _Round(
             [(topic, part) for part in assignable.get(topic, ())],
-            [index for index, spec in enumerate(specs) if topic in spec.topics],
-            [[(topic, part) for part in spec.target.get(topic, ())] for spec in specs],
+            topics[topic],
             found,
             lambda part: part[1],
             begins_unfilled=False,
-        ).run()
+        ).run(olds)
 
 
 def _desired_counts(target_count: int, member_count: int) -> tuple[int, list[int]]:
@@ -170,7 +184,6 @@ class _Round:
     Args:
         targets: partitions to give.
         who: indexes of the members that read them.
-        olds: what each member had, also of those that do not read them any more.
         found: what each member is to have; changed.
         part_hash: of the keys of Kafka's map.
         begins_unfilled: who has too little is looked for before anything is taken away.
@@ -180,7 +193,6 @@ class _Round:
         self,
         targets: Sequence[TopicPart],
         who: Sequence[int],
-        olds: Sequence[Sequence[TopicPart]],
         found: list[Assignment],
         part_hash: Callable[[TopicPart], int],
         *,
@@ -194,22 +206,33 @@ class _Round:
         self._wanted = dict(zip(who, counts, strict=True))
         capacity = int((len(targets) + 1) / 0.75 + 1)
         self._holders = _JavaMap(part_hash, capacity, at_head=True)
-        self._parts: list[_JavaMap[TopicPart]] = [_JavaMap(part_hash) for _ in olds]
+        self._part_hash = part_hash
+        self._parts: list[_JavaMap[TopicPart]] = []
+
+    def run(self, olds: Sequence[Sequence[TopicPart]]) -> Sliced[None]:
+        """Distribute them.
+
+        Args:
+            olds: what each member had, also of those that do not read them any more.
+        """
         for index, old in enumerate(olds):
+            own = _JavaMap(self._part_hash)
+            self._parts.append(own)
             for part in old:
                 self._holders.put(part).add(index)
-                self._parts[index].put(part)
-
-    def run(self) -> None:
+                own.put(part)
+            yield 1 + len(old)
         unfilled = set(self._unfilled()) if self._begins_unfilled else set()
-        self._take_from_overfilled()
-        unfilled |= self._take_from_overshared()
-        for part in self._targets:
+        yield from self._take_from_overfilled()
+        unfilled |= yield from self._take_from_overshared()
+        for position, part in enumerate(self._targets):
             self._holders.put(part)
+            if not position % PARTS_PER_STEP:
+                yield PARTS_PER_STEP // 2
         if not self._begins_unfilled:
             unfilled = set(self._unfilled())
         if unfilled:
-            self._give(sorted(unfilled))
+            yield from self._give(sorted(unfilled))
 
     def _size(self, index: int) -> int:
         return len(self._parts[index].keys)
@@ -217,23 +240,25 @@ class _Round:
     def _unfilled(self) -> Iterable[int]:
         return (index for index in self._who if self._size(index) < self._wanted[index])
 
-    def _take_from_overfilled(self) -> None:
+    def _take_from_overfilled(self) -> Sliced[None]:
         for index, parts in enumerate(self._parts):
             wanted = self._wanted.get(index, 0)
             if self._size(index) <= wanted:
                 continue
-            for part in parts.ordered():
+            for part in (yield from parts.ordered()):
                 if self._size(index) <= wanted:
                     break
+                yield 1
                 self._found[index][part[0]].discard(part[1])
                 self._holders.keys[part].discard(index)
                 del parts.keys[part]
 
-    def _take_from_overshared(self) -> set[int]:
+    def _take_from_overshared(self) -> Sliced[set[int]]:
         lost: set[int] = set()
-        for part in self._holders.ordered():
+        for part in (yield from self._holders.ordered()):
             holders = self._holders.keys[part]
             count = len(holders)
+            yield 1
             for index in sorted(holders):
                 if count <= self._sharing:
                     break
@@ -245,10 +270,11 @@ class _Round:
                     lost.add(index)
         return lost
 
-    def _give(self, walk: list[int]) -> None:
+    def _give(self, walk: list[int]) -> Sliced[None]:
         """Give what too few have to those who have too little, who take turns."""
         position, has_given = 0, False
-        for part in self._holders.ordered():
+        for part in (yield from self._holders.ordered()):
+            yield 1
             # Who is given it is not put down here, as in Kafka: somebody may be given it twice.
             holders = self._holders.keys[part]
             needed = self._sharing - len(holders)
@@ -259,6 +285,7 @@ class _Round:
                     position, has_given = 0, False
                 index = walk[position]
                 position += 1
+                yield 1
                 if index in holders:
                     continue
                 self._found[index].setdefault(part[0], set()).add(part[1])

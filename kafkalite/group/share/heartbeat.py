@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafkalite.group.effects import InitializeStates
-from kafkalite.group.java_order import hash_map_order, string_hash
 from kafkalite.group.kinds import EventOfKind, GroupKind
+from kafkalite.group.new_target import Targets, at_once
 from kafkalite.group.share import records
-from kafkalite.group.share.assignor import MemberSpec, assign
 from kafkalite.group.share.group import Partitions, ShareGroup, ShareMember, session_timer
 from kafkalite.group.share.states import missing, with_initializing
+from kafkalite.group.share.target import build_target
+from kafkalite.group.slices import Sliced
 from kafkalite.group.step import Step
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.share_group_heartbeat import (
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kafkalite.group.shard_state import ShardState
 
 JOIN_EPOCH = 0
-HASH_SET_CAPACITY = 16
 
 
 @dataclass(slots=True)
@@ -184,49 +184,32 @@ class _Update:
         """Return the epoch of the target, and what the member is to have."""
         group, now_ms = self._group, self._step.now.wall_ms
         known = group.targets.get(self.after.member_id, {})
-        if group.target_epoch >= self._group_epoch:
+        is_computing = group.group_id in self._shard.new_targets
+        if group.target_epoch >= self._group_epoch or is_computing:
             return group.target_epoch, known
         interval_ms = self._shard.metadata.group_config(group.group_id).share_assignment_interval_ms
         if group.target_timestamp_ms and now_ms < group.target_timestamp_ms + interval_ms:
             return group.target_epoch, known
-        targets = self._new_targets()
-        for member_id, target in targets.items():
-            if group.targets.get(member_id) != target:
-                self._step.records.append(records.target_record(group.group_id, member_id, target))
+        targets = at_once(self._new_targets())
+        if targets is None:
+            self._shard.compute_later(self._step, group.group_id)
+            return group.target_epoch, known
+        for member_id in targets.changed:
+            target = targets.by_member[member_id]
+            self._step.records.append(records.target_record(group.group_id, member_id, target))
         self._step.records.append(
             records.target_epoch_record(group.group_id, self._group_epoch, now_ms)
         )
-        return self._group_epoch, targets[self.after.member_id]
+        return self._group_epoch, targets.by_member[self.after.member_id]
 
-    def _new_targets(self) -> dict[str, Partitions]:
-        group, metadata = self._group, self._shard.metadata
-        members = {**group.members, self.after.member_id: self.after}
-        specs = {}
-        for member_id, member in members.items():
-            names = hash_map_order(
-                member.subscribed_topic_names,
-                string_hash,
-                capacity=max(int(len(member.subscribed_topic_names) / 0.75) + 1, HASH_SET_CAPACITY),
-            )
-            found = (metadata.topic(name) for name in names)
-            specs[member_id] = MemberSpec(
-                [topic.topic_id for topic in found if topic is not None],
-                group.targets.get(member_id, {}),
-            )
-        initialized = {} if group.states is None else group.states.initialized
-        found_targets = assign(
-            specs,
-            {topic_id: state.partitions for topic_id, state in initialized.items()},
+    def _new_targets(self) -> Sliced[Targets[Partitions]]:
+        members = {**self._group.members, self.after.member_id: self.after}
+        return build_target(
+            self._group,
+            self._shard.metadata.image,
+            members,
             is_homogeneous=all(count == len(members) for count in self._counts.values()),
         )
-        return {
-            member_id: {
-                topic_id: tuple(sorted(partitions))
-                for topic_id, partitions in target.items()
-                if partitions
-            }
-            for member_id, target in found_targets.items()
-        }
 
     # --- The member's step (rule 386) -----------------------------------------------------------
 

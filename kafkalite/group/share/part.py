@@ -30,6 +30,7 @@ from kafkalite.group.share.states import (
     without_deleted,
     without_topics,
 )
+from kafkalite.group.share.target import new_target
 from kafkalite.group.step import Step, TimerKey
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.share_group_describe import (
@@ -480,5 +481,6 @@ SHARE = Part(
     },
     on_timer=_on_timer,
     on_loaded=_on_loaded,
+    new_target=new_target,
     topics_deleted=states_of_deleted_topics,
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kafkalite.group.java_order import hash_map_order, string_hash
+from kafkalite.group.slices import Sliced
 from kafkalite.group.streams.tasks import TaskId, Tasks
 
 Item = TypeVar("Item")
@@ -38,7 +39,7 @@ def assign_tasks(
     subtopologies: Mapping[str, AssignableSubtopology],
     *,
     standby_replicas: int,
-) -> dict[str, Tasks]:
+) -> Sliced[dict[str, Tasks]]:
     """Return a target of active and standby tasks for every member.
 
     Args:
@@ -47,13 +48,14 @@ def assign_tasks(
         standby_replicas: how many standby tasks each stateful task is to have, if there are
             enough processes.
     """
-    assignment = _Assignment(members, subtopologies, standby_replicas)
+    assignment = _Assignment(standby_replicas)
+    yield from assignment.read(members, subtopologies)
     if assignment.is_without_members:
         return {}
-    assignment.assign_active()
+    yield from assignment.assign_active()
     if standby_replicas > 0:
-        assignment.assign_standby()
-    return assignment.targets()
+        yield from assignment.assign_standby()
+    return (yield from assignment.targets())
 
 
 class _Heap(Generic[Item]):
@@ -177,14 +179,7 @@ class _Process:
 class _Assignment:
     """One run of the assignor."""
 
-    def __init__(
-        self,
-        members: Iterable[AssignmentMember],
-        subtopologies: Mapping[str, AssignableSubtopology],
-        standby_replicas: int,
-    ) -> None:
-        by_id = {member.member_id: member for member in members}
-        member_ids = hash_map_order(by_id, string_hash)
+    def __init__(self, standby_replicas: int) -> None:
         self._standby_replicas = standby_replicas
         self._processes: dict[str, _Process] = {}
         self._process_of: dict[str, _Process] = {}
@@ -192,6 +187,15 @@ class _Assignment:
         self._standby: dict[str, set[TaskId]] = {}
         self._previous_active: dict[TaskId, str] = {}
         self._previous_standby: dict[TaskId, list[str]] = {}
+
+    def read(
+        self,
+        members: Iterable[AssignmentMember],
+        subtopologies: Mapping[str, AssignableSubtopology],
+    ) -> Sliced[None]:
+        """Take up who had what, and what there is to give."""
+        by_id = {member.member_id: member for member in members}
+        member_ids = hash_map_order(by_id, string_hash)
         for member_id in member_ids:
             member = by_id[member_id]
             process = self._processes.setdefault(member.process_id, _Process())
@@ -202,48 +206,55 @@ class _Assignment:
             self._previous_active.update(dict.fromkeys(member.active, member_id))
             for task in member.standby:
                 self._previous_standby.setdefault(task, []).append(member_id)
+            yield 2 + (len(member.active) + len(member.standby)) // 4
         self._process_order = hash_map_order(self._processes, string_hash, capacity=len(member_ids))
-        self._tasks = _tasks_of(subtopologies)
+        self._tasks = yield from _tasks_of(subtopologies)
         self._stateful_tasks = [
             task for task in self._tasks if subtopologies[task.subtopology_id].is_stateful
         ]
+        yield len(self._tasks) // 8
         active_count = len(self._tasks)
         self._active_quota = _Quota(active_count, len(member_ids))
         self._total_quota = _Quota(
-            active_count + standby_replicas * len(self._stateful_tasks), len(member_ids)
+            active_count + self._standby_replicas * len(self._stateful_tasks), len(member_ids)
         )
 
     @property
     def is_without_members(self) -> bool:
         return not self._processes
 
-    def targets(self) -> dict[str, Tasks]:
-        return {
-            member_id: Tasks(active=frozenset(active), standby=frozenset(self._standby[member_id]))
-            for member_id, active in self._active.items()
-        }
+    def targets(self) -> Sliced[dict[str, Tasks]]:
+        targets = {}
+        for member_id, active in self._active.items():
+            standby = self._standby[member_id]
+            targets[member_id] = Tasks(active=frozenset(active), standby=frozenset(standby))
+            yield 1 + (len(active) + len(standby)) // 8
+        return targets
 
     # --- Active tasks ---------------------------------------------------------------------------
 
-    def assign_active(self) -> None:
+    def assign_active(self) -> Sliced[None]:
         """Give tasks to who had them, then to who had their standby, then where load is least."""
         remaining = []
         for task in self._tasks:
             owner = self._previous_active.get(task)
             if owner is None or not self._takes_active(owner, task):
                 remaining.append(task)
+            yield 1
         left = []
         for task in remaining:
             owner = self._standby_owner(task, may_share_process=True)
             if owner is None or not self._takes_active(owner, task):
                 left.append(task)
-        processes = self._process_heap()
+            yield 1
+        processes = yield from self._process_heap()
         for task in sorted(left):
             process = processes.poll()
             member_id = process.least_loaded()
             self._active[member_id].add(task)
             self._count_active(process.add_to(member_id, task))
             processes.add(process, process.load)
+            yield 4
 
     def _takes_active(self, member_id: str, task: TaskId) -> bool:
         process = self._process_of[member_id]
@@ -259,18 +270,20 @@ class _Assignment:
 
     # --- Standby tasks --------------------------------------------------------------------------
 
-    def assign_standby(self) -> None:
+    def assign_standby(self) -> Sliced[None]:
         """Give each stateful task its standbys, each in a process that lacks the task."""
         remaining: list[tuple[TaskId, int]] = []
         for task in reversed(self._stateful_tasks):
             for given in range(self._standby_replicas):
+                yield 1
                 if not self._stays_with_previous(task):
                     remaining.append((task, self._standby_replicas - given))
                     break
-        processes = self._process_heap()
+        processes = yield from self._process_heap()
         for task, count in sorted(remaining, key=_task_first, reverse=True):
             for _ in range(count):
-                if not self._gives_to_least_loaded(processes, task):
+                is_given = yield from self._gives_to_least_loaded(processes, task)
+                if not is_given:
                     break
 
     def _stays_with_previous(self, task: TaskId) -> bool:
@@ -292,13 +305,14 @@ class _Assignment:
         self._total_quota.on_assigned(process.add(member_id, task))
         return True
 
-    def _gives_to_least_loaded(self, processes: _Heap[_Process], task: TaskId) -> bool:
+    def _gives_to_least_loaded(self, processes: _Heap[_Process], task: TaskId) -> Sliced[bool]:
         """Give a standby to the least loaded process that lacks the task, if there is one."""
         passed_over = []
         is_given = False
         while processes and not is_given:
             process = processes.poll()
             passed_over.append(process)
+            yield 4
             if task not in process.tasks:
                 member_id = process.least_loaded()
                 self._standby[member_id].add(task)
@@ -328,22 +342,23 @@ class _Assignment:
                 best, load, count = owner, process.load, process.counts[owner]
         return best if may_share_process or task not in first.tasks else None
 
-    def _process_heap(self) -> _Heap[_Process]:
+    def _process_heap(self) -> Sliced[_Heap[_Process]]:
         heap: _Heap[_Process] = _Heap()
         for process_id in self._process_order:
             process = self._processes[process_id]
             heap.add(process, process.load)
+            yield 1
         return heap
 
 
-def _tasks_of(subtopologies: Mapping[str, AssignableSubtopology]) -> Sequence[TaskId]:
+def _tasks_of(subtopologies: Mapping[str, AssignableSubtopology]) -> Sliced[Sequence[TaskId]]:
     """Return all tasks, by partition and then by subtopology."""
-    tasks = [
-        TaskId(name, partition)
-        for name, subtopology in subtopologies.items()
-        for partition in range(subtopology.task_count)
-    ]
+    tasks: list[TaskId] = []
+    for name, subtopology in subtopologies.items():
+        tasks += [TaskId(name, partition) for partition in range(subtopology.task_count)]
+        yield subtopology.task_count // 4
     tasks.sort(key=_by_partition)
+    yield len(tasks) // 2
     return tasks
 
 

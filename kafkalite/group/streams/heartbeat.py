@@ -8,15 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kafkalite.group.java_order import hash_map_order, string_hash
 from kafkalite.group.kinds import EventOfKind, GroupKind
 from kafkalite.group.step import Step, TimerKind
 from kafkalite.group.streams import records
-from kafkalite.group.streams.assignor import (
-    AssignableSubtopology,
-    AssignmentMember,
-    assign_tasks,
-)
 from kafkalite.group.streams.endpoints import partitions_by_endpoint
 from kafkalite.group.streams.group import NOT_VALIDATED, StreamsGroup
 from kafkalite.group.streams.internal_topics import (
@@ -28,6 +22,7 @@ from kafkalite.group.streams.internal_topics import (
 )
 from kafkalite.group.streams.member import Endpoint, MemberState, StreamsMember, reconcile
 from kafkalite.group.streams.requests import JOIN_EPOCH, NO_TIMEOUT
+from kafkalite.group.streams.target import NUM_STANDBY_REPLICAS, build_target, write_target
 from kafkalite.group.streams.tasks import NO_TASKS, Tasks, by_subtopology, task_set
 from kafkalite.group.streams.topology import Topology, stored_topology
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -44,8 +39,6 @@ if TYPE_CHECKING:
     from kafkalite.group.shard_state import ShardState
     from kafkalite.group.streams.tasks import TaskId
     from kafkalite.meta.group_configs import GroupConfig
-
-NUM_STANDBY_REPLICAS = "num.standby.replicas"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,58 +71,6 @@ def heartbeat(shard: "ShardState", step: Step, event: StreamsHeartbeat) -> Heart
     owned = _owned(request)
     before = _member(group, request, owned)
     return _Heartbeat(shard, step, group, request).run(before, _updated(before, event), owned)
-
-
-def compute_target(
-    step: Step,
-    group: StreamsGroup,
-    group_epoch: int,
-    members: Mapping[str, StreamsMember],
-    configured: ConfiguredTopology,
-    assignment_configs: Mapping[str, str],
-) -> Mapping[str, Tasks]:
-    """Return everybody's target for this epoch, and store it: nothing while topics are not ready.
-
-    Args:
-        step: collects the records.
-        group: whose last target counts.
-        group_epoch: that the target is for.
-        members: all of them, as they are now.
-        configured: the topology with its tasks.
-        assignment_configs: what else decides.
-    """
-    targets: Mapping[str, Tasks] = dict.fromkeys(members, NO_TASKS)
-    if configured.is_ready:
-        targets = assign_tasks(
-            [
-                AssignmentMember(
-                    member_id=member.member_id,
-                    process_id=member.process_id,
-                    active=group.target(member.member_id).active,
-                    standby=group.target(member.member_id).standby,
-                )
-                for member in members.values()
-            ],
-            {
-                name: AssignableSubtopology(
-                    task_count=subtopology.task_count,
-                    is_stateful=bool(subtopology.state_changelog_topics),
-                )
-                for name, subtopology in configured.subtopologies.items()
-            },
-            standby_replicas=int(assignment_configs.get(NUM_STANDBY_REPLICAS, "0")),
-        )
-    for member_id in hash_map_order(members, string_hash):
-        if group.targets.get(member_id) != targets[member_id]:
-            step.records.append(
-                records.target_record(group.group_id, member_id, targets[member_id])
-            )
-    step.records.append(
-        records.target_metadata_record(
-            group.group_id, epoch=group_epoch, timestamp_ms=step.now.wall_ms
-        )
-    )
-    return targets
 
 
 class _Heartbeat:
@@ -281,14 +222,18 @@ class _Heartbeat:
                 "Assignment delayed due to the configured assignment interval.",
             )
             return group.assignment_epoch, group.target(member.member_id)
-        targets = compute_target(
-            step,
-            group,
-            group_epoch,
-            {**group.members, member.member_id: member},
-            configured,
-            self._assignment_configs(),
-        )
+        targets = None
+        if group.group_id not in self._shard.new_targets:
+            work = build_target(
+                group.targets,
+                {**group.members, member.member_id: member},
+                configured,
+                self._assignment_configs(),
+            )
+            targets = write_target(self._shard, step, group, group_epoch, work)
+        if targets is None:
+            self._say(StatusCode.ASSIGNMENT_DELAYED, "Assignment delayed: it is being computed.")
+            return group.assignment_epoch, group.target(member.member_id)
         return group_epoch, targets[member.member_id]
 
     def _reconciled(

@@ -20,11 +20,11 @@ from kafkalite.group.streams.heartbeat import (
     HeartbeatAnswer,
     StreamsHeartbeat,
     as_streams_group,
-    compute_target,
     heartbeat,
 )
 from kafkalite.group.streams.member import MemberState, StreamsMember
 from kafkalite.group.streams.requests import LEAVE_EPOCH
+from kafkalite.group.streams.target import build_target, new_target, write_target
 from kafkalite.group.streams.topology import Topology
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.streams_group_describe import DescribedGroup
@@ -122,7 +122,7 @@ def _on_timer(shard: "ShardState", key: TimerKey, now: Now) -> Result:
     step = shard.step(now)
     group = as_streams_group(shard.groups[group_id])
     if kind is TimerKind.INITIAL_REBALANCE:
-        _end_initial_delay(step, group)
+        _end_initial_delay(shard, step, group)
         return step.result()
     member = group.members.get(member_id)
     if member is None:
@@ -139,18 +139,18 @@ def _is_late(group: StreamsGroup, member: StreamsMember) -> bool:
     return member.state is MemberState.UNREVOKED_TASKS and member.member_epoch == since
 
 
-def _end_initial_delay(step: Step, group: StreamsGroup) -> None:
+def _end_initial_delay(shard: "ShardState", step: Step, group: StreamsGroup) -> None:
     """Compute the target for all that joined meanwhile (rule 473).
 
     Where the topology is not configured, or topics may be others, the next heartbeat does it.
     """
     configured = group.soft.configured
     is_due = group.group_epoch > group.assignment_epoch
-    if group.is_empty or configured is None or not is_due:
+    is_computing = group.group_id in shard.new_targets
+    if group.is_empty or configured is None or not is_due or is_computing:
         return
-    compute_target(
-        step, group, group.group_epoch, group.members, configured, group.assignment_configs
-    )
+    work = build_target(group.targets, group.members, configured, group.assignment_configs)
+    write_target(shard, step, group, group.group_epoch, work)
 
 
 def _on_loaded(shard: "ShardState", step: Step, group: StreamsGroup) -> None:
@@ -301,4 +301,5 @@ STREAMS = Part(
     on_timer=_on_timer,
     on_loaded=_on_loaded,
     classic_protocol={JoinGroup: _on_join},
+    new_target=new_target,
 )

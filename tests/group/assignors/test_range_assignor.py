@@ -2,9 +2,14 @@
 
 import pytest
 
-from kafkalite.group.assignors.range_assignor import assign_ranges
+from kafkalite.group.assignors import range_assignor
+from kafkalite.group.slices import complete
 from tests.group.assignors.spec import of_case, spec
 from tests.group.assignors.vectors import assignment, cases, in_order, name
+
+
+def assign_ranges(group):
+    return complete(range_assignor.assign_ranges(group))
 
 
 @pytest.mark.parametrize("case", cases("range"), ids=name)

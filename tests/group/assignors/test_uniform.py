@@ -6,13 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkalite.group.assignors import uniform
 from kafkalite.group.assignors.assignment import GroupSpec, MemberSpec
-from kafkalite.group.assignors.uniform import assign_uniformly
+from kafkalite.group.slices import complete
 from tests.group.assignors.spec import of_case, spec
 from tests.group.assignors.vectors import assignment, cases, in_order, name
 from tests.group.work import calls_of
 
 TOPICS = [UUID(int=number << 100 | number) for number in range(1, 5)]
+
+
+def assign_uniformly(group):
+    return complete(uniform.assign_uniformly(group))
 
 
 @pytest.mark.parametrize("case", cases("uniform"), ids=name)
@@ -89,7 +94,7 @@ def made(reads, counts, same, had):
 
 @pytest.mark.parametrize("reads_per_member", [1, 2, 4])
 def test_work_grows_with_the_group_and_not_with_its_square(reads_per_member):
-    """Decision 0082: a target is computed in one turn."""
+    """Decision 0082: slices are bounded, and so is how many there are."""
 
     def work(size):
         counts = dict.fromkeys(TOPICS, 2 * size)

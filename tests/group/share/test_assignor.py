@@ -7,7 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from kafkalite.group.share.assignor import MemberSpec, assign
+from kafkalite.group.share import assignor
+from kafkalite.group.share.assignor import MemberSpec
+from kafkalite.group.slices import complete
 from kafkalite.log.checkpoint import parse_uuid
 
 VECTORS = [
@@ -15,6 +17,10 @@ VECTORS = [
     for line in (Path(__file__).parent / "testdata/simple-assignor.jsonl").read_text().splitlines()
 ]
 """Made by the classes of 4.3.1: members that come, go and change, five steps of each."""
+
+
+def assign(members, assignable, *, is_homogeneous):
+    return complete(assignor.assign(members, assignable, is_homogeneous=is_homogeneous))
 
 
 @pytest.mark.parametrize("vector", VECTORS)

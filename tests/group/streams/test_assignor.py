@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkalite.group.streams.assignor import AssignableSubtopology, AssignmentMember, assign_tasks
+from kafkalite.group.slices import complete
+from kafkalite.group.streams import assignor
+from kafkalite.group.streams.assignor import AssignableSubtopology, AssignmentMember
 from kafkalite.group.streams.tasks import NO_TASKS, TaskId, Tasks, by_subtopology
 from tests.group.work import calls_of
 
@@ -16,6 +18,11 @@ VECTORS = [
     for line in (Path(__file__).parents[1] / "testdata/sticky_tasks.jsonl").read_text().splitlines()
 ]
 """Rounds of groups whose members come and go, with what Kafka 4.3.1's StickyTaskAssignor gave."""
+
+
+def assign_tasks(members, subtopologies, *, standby_replicas):
+    work = assignor.assign_tasks(members, subtopologies, standby_replicas=standby_replicas)
+    return complete(work)
 
 
 def tasks_of(lists):
@@ -181,7 +188,7 @@ def test_every_task_is_active_once_and_in_as_many_processes_as_there_are(
 
 @pytest.mark.parametrize("standby_replicas", [0, 1, 2])
 def test_work_grows_with_the_group_and_not_with_its_square(standby_replicas):
-    """Decision 0082: a target is computed in one turn."""
+    """Decision 0082: slices are bounded, and so is how many there are."""
 
     def work(size):
         members = [member(f"member {number}") for number in range(size)]
