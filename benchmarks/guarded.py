@@ -262,7 +262,8 @@ async def _prepare(broker: Broker) -> bytes:
 def _counted(broker: Broker, requests: Requests) -> Client:
     """Return a client of the broker with metrics and the journal on, as one with an HTTP port."""
     counting = copy(broker.dispatcher)
-    counting.on_answered = requests.on_answered
+    requests.on_pause()
+    requests.watch(counting)
     return Client(broker, counting)
 
 

@@ -9,7 +9,7 @@ import trio
 from kafkalite.api.context import RequestContext
 from kafkalite.deferred import Deferred
 from kafkalite.types import mypyc_attr
-from kafkalite.wire.api import Api
+from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.errors import KafkaError
 
 
@@ -26,6 +26,23 @@ class CloseConnection(Exception):
 
 class ClosedOnPurpose(CloseConnection):
     """The connection is closed by a fault rule: nothing to warn the operator about."""
+
+
+SECRET: Final = frozenset(
+    {
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.ENVELOPE,
+    }
+)
+"""APIs whose messages hold passwords and tokens: only that they were asked is kept."""
+
+FETCHES: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
+"""APIs whose answers hold records."""
 
 
 def _nobody() -> None:
@@ -173,9 +190,14 @@ class Handler:
     parts: Callable[[Any], Iterable[Any]] = _whole
     join: Callable[[list[Any]], Any] = _only
     handle_large: "Callable[[Any, RequestContext], Any] | None" = None
+    is_plain: bool = True
+    """Its messages may be kept as the bytes that they were; not so secrets, records that are read
+    from files, and what is very large."""
     is_special: bool = field(init=False)
     """Who asks, and who answers, is looked at before it is called."""
 
     def __post_init__(self) -> None:
-        """See at once whether it is special: each request wants to know."""
+        """See at once whether it is special, or plain: each request wants to know."""
         object.__setattr__(self, "is_special", self.forward_to_controller or self.inter_broker_only)
+        is_plain = self.is_plain and self.api.key not in SECRET | FETCHES
+        object.__setattr__(self, "is_plain", is_plain)

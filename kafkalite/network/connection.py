@@ -293,10 +293,16 @@ class Connection:
 
     def _put(self, exchange: InFlightRequest) -> None:
         dispatcher = self._dispatcher
-        if dispatcher.is_watched:
-            chunks = self._encode_watched(exchange)
-        else:
+        if not dispatcher.is_watched:
             chunks = dispatcher.encode(exchange)
+        elif dispatcher.notes is not None and exchange.handler.is_plain:
+            exchange.chunks = chunks = dispatcher.encode(exchange)
+            exchange.end_s = perf_counter()
+            exchange.context = context = self._context
+            exchange.at_ms = context.now_ms
+            dispatcher.notes.append(exchange)
+        else:
+            chunks = self._encode_watched(exchange)
         self._output += chunks
         for chunk in chunks:
             self._output_bytes += len(chunk)
@@ -312,7 +318,9 @@ class Connection:
                 until_s = trio.current_time() + throttle_ms / 1_000
                 self._muted_until_s = max(self._muted_until_s, until_s)
         if dispatcher.on_answered is not None:
-            dispatcher.on_answered(exchange, chunks, sum(map(len, chunks)), self._context)
+            exchange.chunks, exchange.end_s = chunks, perf_counter()
+            exchange.context, exchange.at_ms = self._context, self._context.now_ms
+            dispatcher.on_answered(exchange)
         return chunks
 
     async def _stay_muted(self) -> None:
@@ -376,6 +384,7 @@ class Connection:
             await self._play(exchange.result)
         else:
             self._put(exchange)
+            self._dispatcher.bound_notes()
 
     async def _play(self, answer: PlayedAnswer) -> None:
         """Send what a fault rule makes of an answer.

@@ -26,6 +26,9 @@ logger = logging.getLogger("kafkalite.server")
 
 SIZE_PREFIX_BYTES = 4
 
+NOTES_MAX = 100
+"""Requests that tasks have answered since the poller's last pause; its own turns are short."""
+
 
 def _nothing_else(key: int) -> None:
     """Find no handler."""
@@ -54,8 +57,8 @@ Interceptor = Callable[[InFlightRequest, int, RequestContext, Callable[[Any], An
 """Gives the result of a request, with the size of its frame in bytes and the handler's own way from
 a request to a result."""
 
-AnswerObserver = Callable[[InFlightRequest, "list[Chunk]", int, RequestContext], None]
-"""Told of each request when its answer has been encoded: its bytes, and how many these are."""
+AnswerObserver = Callable[[InFlightRequest], None]
+"""Told of each request when its answer has been encoded."""
 
 Forward = Callable[[Any, memoryview, RequestContext], "Deferred[RelayedAnswer]"]
 """Hands a request (as decoded, and its frame) on to the controller; gives a `RelayedAnswer`."""
@@ -72,7 +75,8 @@ class Dispatcher:
         complaints: where to write what clients do wrong.
         interceptor: called in the place of each handler, while there are fault rules.
         on_answered: for metrics and the journal; it may not raise either.
-        keeps_frames: requests keep their bytes until `on_answered`.
+        notes: where answered requests go in the place of `on_answered`, if they are `is_plain`;
+            None if each must be told of.
         is_watched: somebody wants to know of requests.
         is_guarded: something is called in the place of handlers.
         throttle: what answers are counted by; None while there are no quotas of clients.
@@ -99,7 +103,9 @@ class Dispatcher:
         self.complaints = Complaints(logger)
         self._interceptor: Interceptor | None = None
         self._on_answered: AnswerObserver | None = None
-        self.keeps_frames = False
+        self._all_notes: list[InFlightRequest] | None = None
+        self._look: Callable[[], object] | None = None
+        self.notes: list[InFlightRequest] | None = None
         self._throttle: Throttle | None = None
         self._forward = forward
         self._find = find
@@ -148,7 +154,24 @@ class Dispatcher:
         self._interceptor = interceptor
         self.is_guarded = interceptor is not None or self._authorize is not None
 
+    def keep_notes(
+        self, notes: list[InFlightRequest] | None, look: Callable[[], object] | None = None
+    ) -> None:
+        """Put plain requests into a list when they are answered.
+
+        Whoever wants that looks at it in each pause of the poller; `look` is called where tasks,
+        of which there may be many, have put NOTES_MAX into it.
+        """
+        self._all_notes, self._look = notes, look
+        self._note_watchers()
+
+    def bound_notes(self) -> None:
+        """Have the notes looked at if there are many."""
+        if self.notes is not None and len(self.notes) >= NOTES_MAX and self._look is not None:
+            self._look()
+
     def _note_watchers(self) -> None:
+        self.notes = None if self._throttle is not None else self._all_notes
         watchers = (self._observer, self._on_answered, self._throttle)
         self.is_watched = any(each is not None for each in watchers)
 
@@ -163,7 +186,7 @@ class Dispatcher:
         began_s = perf_counter() if self.is_watched else 0.0
         if context.login is not None:
             answered: InFlightRequest = context.login.handle(frame, context, self)
-            answered.size_bytes, answered.began_s = len(frame), began_s
+            answered.frame, answered.began_s = frame.obj, began_s
             return answered
         header, position = decode_request_header(frame)
         context.api_version = header.api_version
@@ -183,7 +206,7 @@ class Dispatcher:
             return self._too_new(handler, header, context)
         if len(frame) >= LARGE_MIN_BYTES and api.key is not ApiKey.PRODUCE:
             large = InFlightRequest(handler, header, None, None)
-            large.size_bytes, large.began_s = len(frame), began_s
+            large.frame, large.began_s = frame.obj, began_s
             return self._handle_large(large, frame, position, context)
         try:
             request = api.decode_request(header.api_version, frame, position)
@@ -192,9 +215,7 @@ class Dispatcher:
         exchange = InFlightRequest(handler, header, request, None)
         try:
             if began_s:
-                exchange.began_s, exchange.size_bytes = began_s, len(frame)
-                if self.keeps_frames:
-                    exchange.frame = frame
+                exchange.began_s, exchange.frame = began_s, frame.obj
             if self.is_guarded or handler.is_special:
                 exchange.result = self._serve(exchange, frame, context)
             else:
@@ -218,8 +239,8 @@ class Dispatcher:
         self, exchange: InFlightRequest, frame: memoryview, position: int, context: RequestContext
     ) -> InFlightRequest:
         handler, header = exchange.handler, exchange.header
-        if handler.handle_large is not None:
-            exchange.handler = handler = replace(handler, handle=handler.handle_large)
+        handle_large = handler.handle_large or handler.handle
+        exchange.handler = handler = replace(handler, handle=handle_large, is_plain=False)
 
         def handle(request: Any) -> Any:
             part = InFlightRequest(handler, header, request, None)

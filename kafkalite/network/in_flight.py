@@ -1,9 +1,13 @@
 """A request that is served, and what those who watch it see."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from kafkalite.api.handler import EncodedAnswer, Handler
 from kafkalite.wire.header import RequestHeader
+
+if TYPE_CHECKING:
+    from kafkalite.api.context import RequestContext
 
 
 class InFlightRequest:
@@ -16,13 +20,20 @@ class InFlightRequest:
         result: response message, `EncodedAnswer`, `RelayedAnswer`, `Deferred`, or `NO_RESPONSE`.
     """
 
-    size_bytes: int = 0
     began_s: float = 0.0
     """`perf_counter` when it was about to be decoded; 0 if nobody wants to know."""
     handled_s: float = 0.0
     """The same when it began to wait, 0 if it did not."""
-    frame: memoryview | None = None
-    """The request's bytes, if somebody wants to see them."""
+    end_s: float = 0.0
+    """The same when its answer was encoded."""
+    frame: Any = b""
+    """The request's bytes, or what only has their size."""
+    chunks: Sequence[Any] = ()
+    """The answer's bytes, or what only has their size."""
+    context: "RequestContext | None" = None
+    """Of its connection."""
+    at_ms: int = 0
+    """Wall clock when its turn began."""
 
     def __init__(self, handler: Handler, header: RequestHeader, request: Any, result: Any) -> None:
         self.handler = handler

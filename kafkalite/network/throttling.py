@@ -89,7 +89,7 @@ class Throttle:
             request_ms = self._quotas.request.record(*who, busy_s * PERCENT, now_ms)
         sent_bytes = 0
         if key is ApiKey.PRODUCE:
-            bytes_ms = self._quotas.produce.record(*who, exchange.size_bytes, now_ms)
+            bytes_ms = self._quotas.produce.record(*who, len(exchange.frame), now_ms)
             kind = self._quotas.produce
         elif key in RECORDS and self._quotas.fetch.limits:
             # Kafka adds 4 to the size of the answer without its header.

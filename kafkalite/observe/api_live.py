@@ -12,9 +12,9 @@ from kafkalite.http.slices import Slices
 from kafkalite.http.streams import EVENTS_TYPE, HEARTBEAT_S, QUEUE_MAX, event
 from kafkalite.network.connection import Connection
 from kafkalite.observe.answers import Routes
+from kafkalite.observe.entries import Entry
 from kafkalite.observe.inside import InsideCluster
 from kafkalite.observe.rendering import entry_json, message_json, topics_of
-from kafkalite.observe.requests import ENTRY_BYTES, Entry
 from kafkalite.wire.api import ApiKey
 
 FOLLOW_PAUSE_S: Final = 0.2
@@ -48,14 +48,13 @@ class Wanted:
 
     def matches(self, entry: Entry) -> bool:
         """Whether a request is wanted."""
-        exchange = entry.exchange
-        if self._api is not None and exchange.handler.api.key is not self._api:
+        if self._api is not None and entry.api is not self._api:
             return False
-        if self._client_id and self._client_id not in exchange.header.client_id:
+        if self._client_id and self._client_id not in entry.exchange.header.client_id:
             return False
         if self._connection and entry.context.connection_id != self._connection:
             return False
-        if self._topic and self._topic not in topics_of(exchange.request):
+        if self._topic and self._topic not in topics_of(entry.request):
             return False
         return not self._failed or bool(entry_json(0, entry)["errors"])
 
@@ -76,7 +75,7 @@ class Tail:
     def put(self, number: int, entry: Entry) -> None:
         """Have one more."""
         self._entries.append((number, entry))
-        self._held_bytes += _held_bytes(entry)
+        self._held_bytes += entry.held_bytes
         count = len(self._entries)
         while count > QUEUE_MAX or (self._held_bytes > TAIL_MAX_BYTES and count > 1):
             self.take()
@@ -86,7 +85,7 @@ class Tail:
     def take(self) -> tuple[int, Entry]:
         """Take out the oldest, with its number."""
         taken = self._entries.popleft()
-        self._held_bytes -= _held_bytes(taken[1])
+        self._held_bytes -= taken[1].held_bytes
         return taken
 
     async def wait_filled(self, timeout_s: float) -> None:
@@ -97,12 +96,6 @@ class Tail:
         self._changed = trio.Event()
         with trio.move_on_after(max(0.0, timeout_s)):
             await self._changed.wait()
-
-
-def _held_bytes(entry: Entry) -> int:
-    """Return about what is held by keeping an entry."""
-    raw_bytes = 0 if entry.raw is None else sum(map(len, entry.raw))
-    return ENTRY_BYTES + entry.exchange.size_bytes + raw_bytes
 
 
 class LiveRoutes:
@@ -185,7 +178,7 @@ class LiveRoutes:
 
     def _count_raw(self, change: int) -> None:
         self._raw_readers += change
-        self._cluster.parts.dispatcher.keeps_frames = self._raw_readers > 0
+        self._requests.keeps_raw = self._raw_readers > 0
 
     async def _events(
         self, tail: Tail, wanted: Wanted, *, whole: bool, raw: bool
@@ -273,7 +266,7 @@ class LiveRoutes:
         slices = Slices()
         for _, entry in list(self._requests.latest()):
             apis = used.setdefault(entry.context.connection_id, {})
-            name = entry.exchange.handler.api.key.name
+            name = entry.api.name
             apis[name] = apis.get(name, 0) + 1
             await slices.breathe()
         found = []

@@ -18,7 +18,6 @@ from kafkalite.isr.traffic import TopicTraffic
 from kafkalite.observe.buckets import QUANTILES, Buckets, merged, quantile, upper_bound
 from kafkalite.observe.exposition import COUNTER, GAUGE, HISTOGRAM, SUMMARY, Family, labels_text
 from kafkalite.observe.inside import BrokerParts
-from kafkalite.observe.requests import FOLLOWER
 from kafkalite.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -107,9 +106,9 @@ def requests(parts: BrokerParts) -> Iterator[Family]:
     throttled_ms: dict[str, int] = {}
     quotas = parts.services.quotas
     by_api = {} if quotas is None else quotas.throttled_ms_by_api
-    for (key, _, flag), each in parts.requests.apis.items():
+    for (key, _, is_follower), each in parts.requests.apis.items():
         by_name.setdefault(each.name, []).append(each)
-        throttled_ms[each.name] = 0 if flag == FOLLOWER else by_api.get(key, 0)
+        throttled_ms[each.name] = 0 if is_follower else by_api.get(key, 0)
     for name, apis in sorted(by_name.items()):
         total = merged([api.total for api in apis])
         for api in sorted(apis, key=lambda api: api.version):

@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from kafkalite.observe.requests import Entry, SizeOnly, error_names
+from kafkalite.observe.entries import Entry, SizeOnly, error_names
 from kafkalite.settings.registry import BROKER
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.schema import Structure
@@ -75,26 +75,26 @@ def error_json(code: Any) -> Any:
 
 def entry_json(number: int, entry: Entry, *, whole: bool = False) -> dict[str, Any]:
     """Return an entry of the journal; the messages only if `whole`."""
-    exchange, context = entry.exchange, entry.context
+    header, context = entry.exchange.header, entry.context
     found: dict[str, Any] = {
         "id": number,
         "at_ms": entry.at_ms,
-        "api": exchange.handler.api.key.name,
-        "version": exchange.header.api_version,
-        "client_id": exchange.header.client_id,
+        "api": entry.api.name,
+        "version": header.api_version,
+        "client_id": header.client_id,
         "connection_id": context.connection_id,
         "peer": f"{context.peer_address[0]}:{context.peer_address[1]}",
-        "topics": sorted(topics_of(exchange.request)),
-        "subject": subject_of(exchange.request),
-        "errors": error_names(exchange.response),
-        "request_bytes": exchange.size_bytes,
+        "topics": sorted(topics_of(entry.request)),
+        "subject": subject_of(entry.request),
+        "errors": error_names(entry.response),
+        "request_bytes": entry.request_bytes,
         "response_bytes": entry.response_bytes,
         "total_ms": round(entry.total_us / 1_000, 3),
         "wait_ms": round(entry.wait_us / 1_000, 3),
     }
     if whole:
-        found["request"] = message_json(exchange.request)
-        found["response"] = message_json(exchange.response)
+        found["request"] = message_json(entry.request)
+        found["response"] = message_json(entry.response)
     return found
 
 

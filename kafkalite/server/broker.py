@@ -173,7 +173,7 @@ class Broker:
         """Count requests and keep the latest from now on; return what does (decision 0131)."""
         if self._requests is None:
             self._requests = composition.request_observer(self.config)
-            self._dispatcher.on_answered = self._requests.on_answered
+            self._requests.watch(self._dispatcher)
             if isinstance(self._network, TcpNetwork):
                 self._network.on_pause(self._requests.on_pause)
         return self._requests

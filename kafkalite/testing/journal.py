@@ -11,7 +11,7 @@ from uuid import UUID
 
 import trio
 
-from kafkalite.observe.requests import Entry, error_names
+from kafkalite.observe.entries import Entry, error_names
 from kafkalite.types import ZERO_UUID, TopicPartition
 from kafkalite.wire.api import ApiKey
 from kafkalite.wire.messages.fetch import FetchRequest
@@ -132,15 +132,19 @@ class Journal:
     def find(self, *, api: ApiKey | None = None, client_id: str | None = None) -> list[SeenRequest]:
         """Return the requests kept, in the order in which they came; the open ones, too."""
         kept = [] if self._requests is None else [*self._requests.latest()]
-        found = [_answered(entry) for number, entry in kept if number >= self._first]
-        found += [_open(*each) for each in self._open.values()]
-        wanted = [
-            request
-            for request in found
-            if (api is None or request.api is api)
-            and (client_id is None or request.client_id == client_id)
+
+        def is_wanted(exchange: "InFlightRequest") -> bool:
+            return (api is None or exchange.handler.api.key is api) and (
+                client_id is None or exchange.header.client_id == client_id
+            )
+
+        found = [
+            _answered(entry)
+            for number, entry in kept
+            if number >= self._first and is_wanted(entry.exchange)
         ]
-        return sorted(wanted, key=lambda request: request.began_s)
+        found += [_open(*each) for each in self._open.values() if is_wanted(each[0])]
+        return sorted(found, key=lambda request: request.began_s)
 
     def clear(self) -> None:
         """Forget the requests; who reads what is still known."""
@@ -235,15 +239,15 @@ class Journal:
 
 
 def _answered(entry: Entry) -> SeenRequest:
-    exchange, response = entry.exchange, entry.exchange.response
+    exchange, response = entry.exchange, entry.response
     return SeenRequest(
-        api=exchange.handler.api.key,
+        api=entry.api,
         version=exchange.header.api_version,
         client_id=exchange.header.client_id,
         connection_id=entry.context.connection_id,
         timestamp_ms=entry.at_ms,
         began_s=exchange.began_s,
-        message=exchange.request,
+        message=entry.request,
         response=response,
         errors=tuple(error_names(response)),
         duration_ms=entry.total_us / 1_000,

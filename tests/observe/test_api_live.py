@@ -5,11 +5,13 @@ from types import SimpleNamespace
 import pytest
 import trio
 
+from kafkalite.api.handler import Handler
 from kafkalite.http.streams import QUEUE_MAX
+from kafkalite.network.in_flight import InFlightRequest
 from kafkalite.observe.api_live import TAIL_MAX_BYTES, LiveRoutes, Tail
-from kafkalite.observe.requests import ENTRY_BYTES, Entry
+from kafkalite.observe.entries import ENTRY_BYTES, Entry, SizeOnly
 from kafkalite.wire.header import RequestHeader
-from kafkalite.wire.messages.metadata import METADATA, MetadataRequest, MetadataResponse
+from kafkalite.wire.messages.metadata import METADATA, MetadataResponse
 
 CONTEXT = SimpleNamespace(
     connection_id=1,
@@ -20,20 +22,18 @@ CONTEXT = SimpleNamespace(
 
 
 def entry(size=100, raw=None):
-    exchange = SimpleNamespace(
-        handler=SimpleNamespace(api=METADATA),
-        header=RequestHeader(METADATA.key, METADATA.versions[1], 1, "client"),
-        request=MetadataRequest(),
-        result=MetadataResponse(),
-        response=MetadataResponse(),
-        size_bytes=size,
-        began_s=0.0,
-        handled_s=0.0,
+    exchange = InFlightRequest(
+        Handler(api=METADATA, handle=None, refuse=None),
+        RequestHeader(METADATA.key, METADATA.versions[1], 1, "client"),
+        None,
+        MetadataResponse(),
     )
-    return Entry(5, exchange, CONTEXT, 10, 7, raw)
+    exchange.frame, exchange.chunks = bytes(size), [SizeOnly(0, raw)]
+    exchange.context, exchange.at_ms = CONTEXT, 5
+    return Entry(exchange)
 
 
-@pytest.mark.parametrize("raw", [None, (bytes(1_000_000), b"")])
+@pytest.mark.parametrize("raw", [None, bytes(1_000_000)])
 def test_what_is_not_sent_yet_is_bounded_in_bytes(raw):
     tail = Tail()
     for number in range(1, 201):

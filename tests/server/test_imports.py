@@ -70,5 +70,6 @@ def test_http_port_adds_little_before_somebody_connects(lone, tmp_path):
         "kafkalite.faults.disk",
         "kafkalite.observe",
         "kafkalite.observe.buckets",
+        "kafkalite.observe.entries",
         "kafkalite.observe.requests",
     ]

@@ -5,6 +5,8 @@ from uuid import UUID
 
 import trio
 
+from benchmarks.process import frame_of
+from kafkalite.api.handler import Handler
 from kafkalite.network.in_flight import InFlightRequest
 from kafkalite.observe.requests import Requests
 from kafkalite.testing import journal as journal_module
@@ -44,19 +46,22 @@ class Client:
             connection_id=connection_id, client_id=client_id, now_ms=1234
         )
 
-    def send(self, api, request, size_bytes=100, *, answered=True):
+    def send(self, api, request, size_bytes=0, *, answered=True):
         Client.sent += 1
+        version = max(3, api.versions[0])
         exchange = InFlightRequest(
-            SimpleNamespace(api=api),
-            RequestHeader(api.key, 3, 1, self.context.client_id),
+            Handler(api=api, handle=None, refuse=None),
+            RequestHeader(api.key, version, 1, self.context.client_id),
             request,
             FetchResponse() if api is FETCH else HeartbeatResponse(error_code=27),
         )
-        exchange.size_bytes = size_bytes
+        exchange.frame = frame_of(api, version, request)[4:]
+        exchange.frame += bytes(max(0, size_bytes - len(exchange.frame)))
         exchange.began_s = float(Client.sent)
+        exchange.context, exchange.at_ms = self.context, self.context.now_ms
         self.journal.observe(exchange, size_bytes, self.context)
         if answered:
-            self.journal.kept.on_answered(exchange, [], 0, self.context)
+            self.journal.kept.on_answered(exchange)
 
     def sync(self, member_id="m"):
         self.send(SYNC_GROUP, SyncGroupRequest(group_id="g", member_id=member_id))
@@ -116,7 +121,7 @@ class TestRequests:
         assert [seen.message.group_id for seen in journal.find()] == ["2", "3"]
 
     def test_oldest_go_when_they_hold_too_much(self):
-        journal = new_journal(max_bytes=3_500)
+        journal = new_journal(max_bytes=2_000)
         for group_id in "123":
             Client(journal).send(HEARTBEAT, HeartbeatRequest(group_id=group_id))
         assert [seen.message.group_id for seen in journal.find()] == ["2", "3"]
