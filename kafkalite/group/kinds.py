@@ -11,7 +11,7 @@ from kafkalite.coordinator.shard import Answer_co, Event
 if TYPE_CHECKING:
     from kafkalite.coordinator.shard import StoredRecord
     from kafkalite.group.offsets import CommittedOffset
-    from kafkalite.group.step import TimerKey
+    from kafkalite.group.transition import TimerKey
     from kafkalite.wire.messages.list_groups import ListedGroup
 
 

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from kafkalite.group.kinds import GroupKind
     from kafkalite.group.new_target import NewTarget
     from kafkalite.group.shard_state import ShardState
-    from kafkalite.group.step import Step, TimerKey
+    from kafkalite.group.transition import TimerKey, Transition
 
 
-def _no_rebalance(step: "Step", group: Any) -> None:
+def _no_rebalance(transition: "Transition", group: Any) -> None:
     """Begin nothing."""
-    del step, group
+    del transition, group
 
 
 def _no_target(shard: "ShardState", group: Any) -> "NewTarget | None":
@@ -51,10 +51,10 @@ class Part:
     handlers: "Mapping[type, Callable[[ShardState, Any, Ticket, Now], Result]]"
     replays: "Mapping[type, Callable[[ShardState, Any, Any], None]]"
     on_timer: "Callable[[ShardState, TimerKey, Now], Result]"
-    on_loaded: "Callable[[ShardState, Step, Any], None]"
+    on_loaded: "Callable[[ShardState, Transition, Any], None]"
     classic_protocol: "Mapping[type, Callable[[ShardState, Any, Ticket, Now], Result]]" = field(
         default_factory=dict
     )
-    rebalance: "Callable[[Step, Any], None]" = _no_rebalance
+    rebalance: "Callable[[Transition, Any], None]" = _no_rebalance
     new_target: "Callable[[ShardState, Any], NewTarget | None]" = _no_target
     topics_deleted: "Callable[[ShardState], list[StoredRecord]]" = _no_records

@@ -45,7 +45,7 @@ from kafkalite.group.parts import part_for
 from kafkalite.group.records import KIND_OF_KEY
 from kafkalite.group.settings import GroupSettings
 from kafkalite.group.shard_state import ShardState
-from kafkalite.group.step import Step, TimerKind
+from kafkalite.group.transition import TimerKind, Transition
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.delete_groups import DeletableGroupResult
@@ -121,11 +121,11 @@ class GroupShard(ShardState):
 
     def on_loaded(self, now: Now) -> Result:
         """Start the timers of every group."""
-        step = self.step(now)
+        transition = self.transition(now)
         for group in [*self.groups.values()]:
-            self._parts[group.kind].on_loaded(self, step, group)
-        self._schedule_expiry(step)
-        return step.result()
+            self._parts[group.kind].on_loaded(self, transition, group)
+        self._schedule_expiry(transition)
+        return transition.result()
 
     def next_deadline_ms(self) -> int | None:
         """Return the monotonic time before which no timer is due."""
@@ -172,7 +172,7 @@ class GroupShard(ShardState):
         A group that changes meanwhile gets the target of the epoch at which it was begun, and its
         next heartbeats begin another one. If the log refuses something they do so, too.
         """
-        step = self.step(now)
+        transition = self.transition(now)
         new = self.new_targets.pop(group_id)
         if group is not None and new is None:
             new = self._parts[group.kind].new_target(self, group)
@@ -180,13 +180,13 @@ class GroupShard(ShardState):
             return NOTHING
         is_last = False
         if new.work.is_done:
-            step.records, is_last = new.next_records(now.wall_ms)
+            transition.records, is_last = new.next_records(now.wall_ms)
         else:
             new.advance()
         if not is_last:
             self.new_targets[group_id] = new
-            step.schedule((TimerKind.TARGET, group_id, ""), SLICE_PAUSE_MS)
-        return Result(step.records, atomic=False)
+            transition.schedule((TimerKind.TARGET, group_id, ""), SLICE_PAUSE_MS)
+        return Result(transition.records, atomic=False)
 
     # --- Offsets --------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class GroupShard(ShardState):
             records += expired
             if nothing_remains and group.is_empty and group.vanishes:
                 records += group.tombstones()
-        self._schedule_expiry(self.step(now))
+        self._schedule_expiry(self.transition(now))
         return Result(records, atomic=False)
 
     # --- Operators ------------------------------------------------------------------------------
@@ -295,12 +295,12 @@ class GroupShard(ShardState):
         return Result(records, ((ticket, answer),), atomic=False)
 
     def _rebalance(self, event: RebalanceGroup, ticket: Ticket, now: Now) -> Result:
-        step = self.step(now)
+        transition = self.transition(now)
         group = self.groups.get(event.group_id)
         if group is not None:
-            self._parts[group.kind].rebalance(step, group)
-        step.reply(ticket, None)
-        return step.result()
+            self._parts[group.kind].rebalance(transition, group)
+        transition.reply(ticket, None)
+        return transition.result()
 
     # --- Internals ------------------------------------------------------------------------------
 
@@ -311,7 +311,7 @@ class GroupShard(ShardState):
         self._handlers.update(part.handlers)
         self._replays.update(part.replays)
 
-    def _schedule_expiry(self, step: Step) -> None:
-        step.schedule(
+    def _schedule_expiry(self, transition: Transition) -> None:
+        transition.schedule(
             (TimerKind.EXPIRE_OFFSETS, "", ""), self.settings.offsets_retention_check_interval_ms
         )

@@ -8,8 +8,8 @@ from kafkalite.group.metadata import GroupMetadata
 from kafkalite.group.new_target import SLICE_PAUSE_MS
 from kafkalite.group.offsets import OffsetStore
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.group.subscribers import Subscribers
+from kafkalite.group.transition import TimerKey, TimerKind, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,17 +38,17 @@ class ShardState:
         self.classic_protocols: dict[GroupKind, Mapping[type, Callable[..., Result]]] = {}
         self.new_targets: dict[str, NewTarget | None] = {}
 
-    def step(self, now: Now) -> Step:
+    def transition(self, now: Now) -> Transition:
         """Return what collects the consequences of an event."""
-        return Step(now, self.settings, self.timers)
+        return Transition(now, self.settings, self.timers)
 
-    def compute_later(self, step: Step, group_id: str) -> None:
+    def compute_later(self, transition: Transition, group_id: str) -> None:
         """Have a group's target computed in slices, beginning with what this event leaves.
 
         No other target may be computed while the group is in `new_targets`.
         """
         self.new_targets[group_id] = None
-        step.schedule((TimerKind.TARGET, group_id, ""), SLICE_PAUSE_MS)
+        transition.schedule((TimerKind.TARGET, group_id, ""), SLICE_PAUSE_MS)
 
     def remove(self, group: Group) -> None:
         """Forget a group, and its timers; its offsets stay."""

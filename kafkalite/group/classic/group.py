@@ -13,7 +13,7 @@ from kafkalite.group.classic.states import LEGAL_PREDECESSORS, GroupState
 from kafkalite.group.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kafkalite.group.kinds import ANY_PARTITION, Committer, GroupKind, PartitionCheck
 from kafkalite.group.offsets import CommittedOffset
-from kafkalite.group.step import TimerKey, TimerKind
+from kafkalite.group.transition import TimerKey, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponseMember
 from kafkalite.wire.messages.list_groups import ListedGroup
@@ -338,7 +338,7 @@ class ClassicGroup:
 
     # --- What the protocol does -----------------------------------------------------------------
 
-    def transition(self, state: GroupState, *, now_wall_ms: int) -> None:
+    def transition_to(self, state: GroupState, *, now_wall_ms: int) -> None:
         """Enter `state`."""
         assert self.state in LEGAL_PREDECESSORS[state], f"{self.state} -> {state}"
         self.state = state
@@ -416,7 +416,7 @@ class ClassicGroup:
         self.generation += 1
         self.protocol_name = self.select_protocol()
         self.subscribed_topics = self._read_subscriptions()
-        self.transition(GroupState.COMPLETING_REBALANCE, now_wall_ms=now_wall_ms)
+        self.transition_to(GroupState.COMPLETING_REBALANCE, now_wall_ms=now_wall_ms)
 
     # --- Replay ---------------------------------------------------------------------------------
 

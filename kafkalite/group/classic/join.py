@@ -17,9 +17,9 @@ from kafkalite.group.classic.rebalance import (
     reset_session,
 )
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.classic.step import NEW_MEMBER_JOIN_TIMEOUT_MS, store
+from kafkalite.group.classic.storing import NEW_MEMBER_JOIN_TIMEOUT_MS, store
 from kafkalite.group.settings import GroupSettings
-from kafkalite.group.step import Step, TimerKind
+from kafkalite.group.transition import TimerKind, Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkalite.wire.messages.sync_group import SyncGroupResponse
@@ -84,7 +84,7 @@ def check_session_timeout(session_timeout_ms: int, settings: GroupSettings) -> N
         )
 
 
-def join(step: Step, group: ClassicGroup, event: JoinGroup, ticket: Ticket) -> None:
+def join(transition: Transition, group: ClassicGroup, event: JoinGroup, ticket: Ticket) -> None:
     """Answer at once, or park the ticket in the group and move it on.
 
     Raises:
@@ -92,8 +92,8 @@ def join(step: Step, group: ClassicGroup, event: JoinGroup, ticket: Ticket) -> N
     """
     request = event.request
     protocols = protocols_of(request.protocols)
-    if not _has_room(group, request.member_id, step.settings.group_max_size):
-        _refuse_full_group(step, group, request.member_id, ticket)
+    if not _has_room(group, request.member_id, transition.settings.group_max_size):
+        _refuse_full_group(transition, group, request.member_id, ticket)
         return
     if not group.supports(request.protocol_type, protocols):
         raise KafkaError(
@@ -102,13 +102,13 @@ def join(step: Step, group: ClassicGroup, event: JoinGroup, ticket: Ticket) -> N
             f"with {[name for name, _ in protocols]} of type {request.protocol_type!r}",
         )
     if request.member_id:
-        _join_known(step, group, event, protocols, ticket)
+        _join_known(transition, group, event, protocols, ticket)
     elif request.group_instance_id is not None:
-        _join_static(step, group, event, request.group_instance_id, protocols, ticket)
+        _join_static(transition, group, event, request.group_instance_id, protocols, ticket)
     elif event.api_version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
-        _require_member_id(step, group, event, ticket)
+        _require_member_id(transition, group, event, ticket)
     else:
-        _add(step, group, event, event.new_member_id, protocols, ticket)
+        _add(transition, group, event, event.new_member_id, protocols, ticket)
 
 
 def _has_room(group: ClassicGroup, member_id: str, size_max: int) -> bool:
@@ -124,30 +124,36 @@ def _has_room(group: ClassicGroup, member_id: str, size_max: int) -> bool:
     return member_id in group.members or len(group.members) < size_max
 
 
-def _refuse_full_group(step: Step, group: ClassicGroup, member_id: str, ticket: Ticket) -> None:
+def _refuse_full_group(
+    transition: Transition, group: ClassicGroup, member_id: str, ticket: Ticket
+) -> None:
     """Tell a member that the group is full; nobody waits for it any more."""
     if member_id in group.members:
         group.remove(member_id)
-        step.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
+        transition.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
     elif group.pending_joins.pop(member_id, None) is not None:
-        step.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
-    step.reply(ticket, JoinGroupResponse(error_code=ErrorCode.GROUP_MAX_SIZE_REACHED))
+        transition.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
+    transition.reply(ticket, JoinGroupResponse(error_code=ErrorCode.GROUP_MAX_SIZE_REACHED))
     if group.state is GroupState.PREPARING_REBALANCE:
-        rebalance_or_complete(step, group)
+        rebalance_or_complete(transition, group)
 
 
-def _require_member_id(step: Step, group: ClassicGroup, event: JoinGroup, ticket: Ticket) -> None:
+def _require_member_id(
+    transition: Transition, group: ClassicGroup, event: JoinGroup, ticket: Ticket
+) -> None:
     """Let a client come again with an id, so that a lost answer leaves no member behind."""
     member_id = event.new_member_id
     group.pending_joins[member_id] = event.connection_id
-    step.schedule((TimerKind.SESSION, group.group_id, member_id), event.request.session_timeout_ms)
-    step.reply(
+    transition.schedule(
+        (TimerKind.SESSION, group.group_id, member_id), event.request.session_timeout_ms
+    )
+    transition.reply(
         ticket, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
     )
 
 
 def _add(
-    step: Step,
+    transition: Transition,
     group: ClassicGroup,
     event: JoinGroup,
     member_id: str,
@@ -160,17 +166,21 @@ def _add(
     group.join_tickets[member_id] = ticket
     # It cannot heartbeat before it is answered. A client that gave up meanwhile leaves a member
     # that never comes back, so there is a limit all the same (rule 136).
-    step.schedule((TimerKind.SESSION, group.group_id, member_id), NEW_MEMBER_JOIN_TIMEOUT_MS)
-    rebalance_or_complete(step, group)
+    transition.schedule((TimerKind.SESSION, group.group_id, member_id), NEW_MEMBER_JOIN_TIMEOUT_MS)
+    rebalance_or_complete(transition, group)
 
 
 def _join_known(
-    step: Step, group: ClassicGroup, event: JoinGroup, protocols: Protocols, ticket: Ticket
+    transition: Transition,
+    group: ClassicGroup,
+    event: JoinGroup,
+    protocols: Protocols,
+    ticket: Ticket,
 ) -> None:
     """A client that has an id joins: for the first time, again, or after a lost answer."""
     request = event.request
     if request.member_id in group.pending_joins and request.group_instance_id is None:
-        _add(step, group, event, request.member_id, protocols, ticket)
+        _add(transition, group, event, request.member_id, protocols, ticket)
         return
     member = group.check_member(request.member_id, request.group_instance_id)
     # The leader of a stable group joins again when something but its metadata has changed: the
@@ -179,14 +189,14 @@ def _join_known(
         group.state is GroupState.STABLE and member.member_id != group.leader_id
     )
     if may_repeat_answer and member.protocols == protocols:
-        step.reply(ticket, join_answer(group, member))
+        transition.reply(ticket, join_answer(group, member))
         return
-    _update(step, group, member, event, protocols, ticket)
-    rebalance_or_complete(step, group)
+    _update(transition, group, member, event, protocols, ticket)
+    rebalance_or_complete(transition, group)
 
 
 def _update(
-    step: Step,
+    transition: Transition,
     group: ClassicGroup,
     member: Member,
     event: JoinGroup,
@@ -202,7 +212,7 @@ def _update(
     if before is not None:
         # The client asks again on another connection: whoever listens on the old one, if anybody,
         # is to join anew.
-        step.reply(
+        transition.reply(
             before,
             JoinGroupResponse(
                 error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id
@@ -212,7 +222,7 @@ def _update(
 
 
 def _join_static(
-    step: Step,
+    transition: Transition,
     group: ClassicGroup,
     event: JoinGroup,
     group_instance_id: str,
@@ -222,16 +232,16 @@ def _join_static(
     """A static member starts: new, or in the place of its former self (rule 143, KIP-345)."""
     old_id = group.static_members.get(group_instance_id)
     if old_id is None:
-        _add(step, group, event, event.new_member_id, protocols, ticket)
+        _add(transition, group, event, event.new_member_id, protocols, ticket)
         return
     old_leader_id = group.leader_id
-    _fence(step, group, old_id)
+    _fence(transition, group, old_id)
     member = event.new_member(event.new_member_id, protocols)
     member.is_new = False
     member.assignment = group.members[old_id].assignment
     group.replace(old_id, member)
-    step.timers.cancel((TimerKind.SESSION, group.group_id, old_id))
-    reset_session(step, group, member)
+    transition.timers.cancel((TimerKind.SESSION, group.group_id, old_id))
+    reset_session(transition, group, member)
     if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
         answer = join_answer(group, member)
         if event.api_version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
@@ -240,24 +250,24 @@ def _join_static(
             # Named as follower it will not compute an assignment that nobody waits for.
             answer.leader = old_leader_id or ""
             answer.members = []
-        store(step, group)
-        step.reply(ticket, answer)
+        store(transition, group)
+        transition.reply(ticket, answer)
         return
     group.join_tickets[member.member_id] = ticket
     if group.state is GroupState.PREPARING_REBALANCE:
-        rebalance_or_complete(step, group)
+        rebalance_or_complete(transition, group)
     else:
         # In CompletingRebalance too: the leader may be assigning to the old id already.
-        prepare_rebalance(step, group)
+        prepare_rebalance(transition, group)
 
 
-def _fence(step: Step, group: ClassicGroup, old_id: str) -> None:
+def _fence(transition: Transition, group: ClassicGroup, old_id: str) -> None:
     """Tell the former holder of a static member's place that it has been replaced."""
     ticket = group.join_tickets.pop(old_id, None)
     if ticket is not None:
-        step.reply(
+        transition.reply(
             ticket, JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id)
         )
     ticket = group.sync_tickets.pop(old_id, None)
     if ticket is not None:
-        step.reply(ticket, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+        transition.reply(ticket, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))

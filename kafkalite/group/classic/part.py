@@ -26,7 +26,7 @@ from kafkalite.group.classic.states import GroupState
 from kafkalite.group.classic.sync import SyncGroup, sync
 from kafkalite.group.kinds import Group, GroupKind
 from kafkalite.group.part import Part
-from kafkalite.group.step import Step, TimerKey, TimerKind
+from kafkalite.group.transition import TimerKey, TimerKind, Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.heartbeat import HeartbeatResponse
 from kafkalite.wire.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
@@ -91,7 +91,7 @@ def join_classic(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now
     request = event.request
     group = shard.groups.get(request.group_id)
     check_session_timeout(request.session_timeout_ms, shard.settings)
-    step = shard.step(now)
+    transition = shard.transition(now)
     if group is None:
         if request.member_id:
             raise unknown_member(request.group_id)
@@ -99,9 +99,9 @@ def join_classic(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now
         # there is a generation or an offset to remember.
         group = ClassicGroup(request.group_id)
     assert isinstance(group, ClassicGroup)
-    join(step, group, event, ticket)
+    join(transition, group, event, ticket)
     shard.groups[request.group_id] = group
-    return step.result()
+    return transition.result()
 
 
 def _join(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now) -> Result:
@@ -118,9 +118,9 @@ def _sync(shard: "ShardState", event: SyncGroup, ticket: Ticket, now: Now) -> Re
         if group is None:
             raise unknown_member(request.group_id)
         return _leave_to_others(shard, group, event, ticket, now)
-    step = shard.step(now)
-    sync(step, group, request, ticket)
-    return step.result()
+    transition = shard.transition(now)
+    sync(transition, group, request, ticket)
+    return transition.result()
 
 
 def _leave(shard: "ShardState", event: LeaveGroup, ticket: Ticket, now: Now) -> Result:
@@ -129,46 +129,46 @@ def _leave(shard: "ShardState", event: LeaveGroup, ticket: Ticket, now: Now) -> 
         if group is None:
             raise unknown_member(event.request.group_id)
         return _leave_to_others(shard, group, event, ticket, now)
-    step = shard.step(now)
-    step.reply(ticket, leave(step, group, event.request, event.api_version))
-    return step.result()
+    transition = shard.transition(now)
+    transition.reply(ticket, leave(transition, group, event.request, event.api_version))
+    return transition.result()
 
 
 def _disconnect(shard: "ShardState", event: ConnectionClosed, ticket: Ticket, now: Now) -> Result:
-    step = shard.step(now)
+    transition = shard.transition(now)
     for group in shard.groups.values():
         if isinstance(group, ClassicGroup):
-            on_disconnect(step, group, event.connection_id)
-    step.reply(ticket, None)
-    return step.result()
+            on_disconnect(transition, group, event.connection_id)
+    transition.reply(ticket, None)
+    return transition.result()
 
 
 def _on_timer(shard: "ShardState", key: TimerKey, now: Now) -> Result:
     kind, group_id, member_id = key
-    step = shard.step(now)
+    transition = shard.transition(now)
     group = shard.groups[group_id]
     assert isinstance(group, ClassicGroup)
     if kind is TimerKind.SESSION:
-        on_session_timer(step, group, member_id)
+        on_session_timer(transition, group, member_id)
     elif kind is TimerKind.JOIN:
-        on_join_timer(step, group)
+        on_join_timer(transition, group)
     elif kind in (TimerKind.BECAME_CLASSIC, TimerKind.BECAME_CLASSIC_STALE):
         for member in group.members.values():
-            reset_session(step, group, member)
+            reset_session(transition, group, member)
         if kind is TimerKind.BECAME_CLASSIC_STALE and group.state is GroupState.STABLE:
-            prepare_rebalance(step, group)
+            prepare_rebalance(transition, group)
     else:
         assert kind is TimerKind.SYNC
-        on_sync_timer(step, group)
-    return step.result()
+        on_sync_timer(transition, group)
+    return transition.result()
 
 
-def _on_loaded(shard: "ShardState", step: Step, group: ClassicGroup) -> None:
+def _on_loaded(shard: "ShardState", transition: Transition, group: ClassicGroup) -> None:
     """Give every member its whole session, and a group that is too large a rebalance."""
     for member in group.members.values():
-        reset_session(step, group, member)
+        reset_session(transition, group, member)
     if len(group.members) > shard.settings.group_max_size:
-        prepare_rebalance(step, group)
+        prepare_rebalance(transition, group)
 
 
 def _replay(shard: "ShardState", record: StoredRecord, key: GroupMetadataKey) -> None:
@@ -187,9 +187,9 @@ def _replay(shard: "ShardState", record: StoredRecord, key: GroupMetadataKey) ->
     group.restore(value)
 
 
-def _rebalance(step: Step, group: ClassicGroup) -> None:
+def _rebalance(transition: Transition, group: ClassicGroup) -> None:
     if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        prepare_rebalance(step, group)
+        prepare_rebalance(transition, group)
 
 
 CLASSIC = Part(

@@ -6,8 +6,8 @@ leaves the group in a state whose timer is set, so that no parked ticket waits f
 
 from kafkalite.group.classic.group import ClassicGroup, Member
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.classic.step import store_empty
-from kafkalite.group.step import Step, TimerKind
+from kafkalite.group.classic.storing import store_empty
+from kafkalite.group.transition import TimerKind, Transition
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.join_group import JoinGroupResponse
 from kafkalite.wire.messages.sync_group import SyncGroupResponse
@@ -16,65 +16,65 @@ EMPTY_RETRY_MS = 1_000
 """When to try again to store that a group is empty; nobody waits for it."""
 
 
-def rebalance_or_complete(step: Step, group: ClassicGroup) -> None:
+def rebalance_or_complete(transition: Transition, group: ClassicGroup) -> None:
     """Start a rebalance, or if one is under way, see whether its join phase is over."""
     if group.state is GroupState.PREPARING_REBALANCE:
-        complete_join_if_all_joined(step, group)
+        complete_join_if_all_joined(transition, group)
     else:
-        prepare_rebalance(step, group)
+        prepare_rebalance(transition, group)
 
 
-def prepare_rebalance(step: Step, group: ClassicGroup) -> None:
+def prepare_rebalance(transition: Transition, group: ClassicGroup) -> None:
     """Enter the join phase; an empty group gets time for more members to come (rule 131)."""
     if group.state is GroupState.COMPLETING_REBALANCE:
-        _abort_pending_syncs(step, group)
+        _abort_pending_syncs(transition, group)
     group.pending_syncs.clear()
-    step.timers.cancel((TimerKind.SYNC, group.group_id, ""))
+    transition.timers.cancel((TimerKind.SYNC, group.group_id, ""))
     is_initial = group.state is GroupState.EMPTY
-    group.transition(GroupState.PREPARING_REBALANCE, now_wall_ms=step.now.wall_ms)
+    group.transition_to(GroupState.PREPARING_REBALANCE, now_wall_ms=transition.now.wall_ms)
     group.is_initial_rebalance = is_initial
     if not is_initial:
         if group.has_all_joined:
-            complete_join(step, group)
+            complete_join(transition, group)
         else:
-            step.schedule((TimerKind.JOIN, group.group_id, ""), group.rebalance_timeout_ms)
+            transition.schedule((TimerKind.JOIN, group.group_id, ""), group.rebalance_timeout_ms)
         return
-    delay_ms = step.settings.group_initial_rebalance_delay_ms
+    delay_ms = transition.settings.group_initial_rebalance_delay_ms
     if delay_ms <= 0:
-        complete_join(step, group)
+        complete_join(transition, group)
         return
     group.new_member_added = False
     group.initial_delay_ms = delay_ms
     group.initial_remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
-    step.schedule((TimerKind.JOIN, group.group_id, ""), delay_ms)
+    transition.schedule((TimerKind.JOIN, group.group_id, ""), delay_ms)
 
 
-def complete_join_if_all_joined(step: Step, group: ClassicGroup) -> None:
+def complete_join_if_all_joined(transition: Transition, group: ClassicGroup) -> None:
     """End the join phase if it waits for nobody; the initial one ends by its timer alone."""
     assert group.state is GroupState.PREPARING_REBALANCE
     if not group.is_initial_rebalance and group.has_all_joined:
-        complete_join(step, group)
+        complete_join(transition, group)
 
 
-def on_join_timer(step: Step, group: ClassicGroup) -> None:
+def on_join_timer(transition: Transition, group: ClassicGroup) -> None:
     """End the join phase, unless it is the initial one and somebody has come in the meantime."""
     if group.state is not GroupState.PREPARING_REBALANCE:
         return  # the group became EMPTY
     if not group.is_initial_rebalance or not group.new_member_added:
-        complete_join(step, group)
+        complete_join(transition, group)
         return
     remaining_ms = group.initial_remaining_ms
     if remaining_ms == 0:
-        complete_join(step, group)
+        complete_join(transition, group)
         return
     group.new_member_added = False
-    next_delay_ms = min(step.settings.group_initial_rebalance_delay_ms, remaining_ms)
+    next_delay_ms = min(transition.settings.group_initial_rebalance_delay_ms, remaining_ms)
     group.initial_remaining_ms = max(remaining_ms - group.initial_delay_ms, 0)
     group.initial_delay_ms = next_delay_ms
-    step.schedule((TimerKind.JOIN, group.group_id, ""), next_delay_ms)
+    transition.schedule((TimerKind.JOIN, group.group_id, ""), next_delay_ms)
 
 
-def complete_join(step: Step, group: ClassicGroup) -> None:
+def complete_join(transition: Transition, group: ClassicGroup) -> None:
     """Begin the next generation with those who joined (rules 132-134).
 
     Absent dynamic members are removed, absent static ones stay. If nobody joined but static
@@ -82,7 +82,7 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
     group becomes EMPTY by the record of that.
     """
     assert group.state is GroupState.PREPARING_REBALANCE
-    step.timers.cancel((TimerKind.JOIN, group.group_id, ""))
+    transition.timers.cancel((TimerKind.JOIN, group.group_id, ""))
     absent = [
         member.member_id
         for member in group.members.values()
@@ -90,27 +90,27 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
     ]
     for member_id in absent:
         group.remove(member_id)
-        step.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
+        transition.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
     if not group.members:
-        store_empty(step, group)
+        store_empty(transition, group)
         # Of no use once the record is replayed; if the log refuses it, it is tried again.
-        step.schedule((TimerKind.JOIN, group.group_id, ""), EMPTY_RETRY_MS)
+        transition.schedule((TimerKind.JOIN, group.group_id, ""), EMPTY_RETRY_MS)
         return
     if not group.elect_joined_leader():
-        step.schedule((TimerKind.JOIN, group.group_id, ""), group.rebalance_timeout_ms)
+        transition.schedule((TimerKind.JOIN, group.group_id, ""), group.rebalance_timeout_ms)
         return
-    group.start_generation(now_wall_ms=step.now.wall_ms)
+    group.start_generation(now_wall_ms=transition.now.wall_ms)
     for member in group.members.values():
         ticket = group.join_tickets.pop(member.member_id, None)
         if ticket is not None:
-            step.reply(ticket, join_answer(group, member))
+            transition.reply(ticket, join_answer(group, member))
         member.is_new = False
-        reset_session(step, group, member)
+        reset_session(transition, group, member)
         group.pending_syncs[member.member_id] = None
-    step.schedule((TimerKind.SYNC, group.group_id, ""), group.rebalance_timeout_ms)
+    transition.schedule((TimerKind.SYNC, group.group_id, ""), group.rebalance_timeout_ms)
 
 
-def on_sync_timer(step: Step, group: ClassicGroup) -> None:
+def on_sync_timer(transition: Transition, group: ClassicGroup) -> None:
     """Remove the members that never asked for their assignment (rule 138).
 
     If all have and there is still none, its record was refused, and the members begin again.
@@ -120,20 +120,20 @@ def on_sync_timer(step: Step, group: ClassicGroup) -> None:
         return
     for member_id in [*group.pending_syncs]:
         group.remove(member_id)
-        step.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
-    prepare_rebalance(step, group)
+        transition.timers.cancel((TimerKind.SESSION, group.group_id, member_id))
+    prepare_rebalance(transition, group)
 
 
-def remove_member(step: Step, group: ClassicGroup, member: Member) -> None:
+def remove_member(transition: Transition, group: ClassicGroup, member: Member) -> None:
     """Take a member out, and answer what it waits for; the caller sees to the rebalance."""
     ticket = group.join_tickets.pop(member.member_id, None)
     if ticket is not None:
         # A client that is still there will try again as a new member.
-        step.reply(ticket, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        transition.reply(ticket, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     ticket = group.sync_tickets.pop(member.member_id, None)
     if ticket is not None:
-        step.reply(ticket, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-    step.timers.cancel((TimerKind.SESSION, group.group_id, member.member_id))
+        transition.reply(ticket, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    transition.timers.cancel((TimerKind.SESSION, group.group_id, member.member_id))
     group.remove(member.member_id)
 
 
@@ -151,16 +151,18 @@ def join_answer(group: ClassicGroup, member: Member) -> JoinGroupResponse:
     )
 
 
-def reset_session(step: Step, group: ClassicGroup, member: Member) -> None:
+def reset_session(transition: Transition, group: ClassicGroup, member: Member) -> None:
     """Give the member its whole session timeout from now (rule 141)."""
-    step.schedule((TimerKind.SESSION, group.group_id, member.member_id), member.session_timeout_ms)
+    transition.schedule(
+        (TimerKind.SESSION, group.group_id, member.member_id), member.session_timeout_ms
+    )
 
 
-def _abort_pending_syncs(step: Step, group: ClassicGroup) -> None:
+def _abort_pending_syncs(transition: Transition, group: ClassicGroup) -> None:
     """Have those who wait for an assignment join again."""
     for member in group.members.values():
         member.assignment = b""
         ticket = group.sync_tickets.pop(member.member_id, None)
         if ticket is not None:
-            step.reply(ticket, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-            reset_session(step, group, member)
+            transition.reply(ticket, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+            reset_session(transition, group, member)

@@ -6,8 +6,8 @@ from kafkalite.coordinator.shard import Event, Ticket
 from kafkalite.group.classic.group import ClassicGroup
 from kafkalite.group.classic.rebalance import reset_session
 from kafkalite.group.classic.states import GroupState
-from kafkalite.group.classic.step import store
-from kafkalite.group.step import Step
+from kafkalite.group.classic.storing import store
+from kafkalite.group.transition import Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -19,7 +19,9 @@ class SyncGroup(Event[SyncGroupResponse]):
     request: SyncGroupRequest
 
 
-def sync(step: Step, group: ClassicGroup, request: SyncGroupRequest, ticket: Ticket) -> None:
+def sync(
+    transition: Transition, group: ClassicGroup, request: SyncGroupRequest, ticket: Ticket
+) -> None:
     """Answer at once, or park the ticket until the leader has spoken.
 
     The leader's request becomes a record, and with it the group STABLE; all tickets are answered
@@ -46,27 +48,29 @@ def sync(step: Step, group: ClassicGroup, request: SyncGroupRequest, ticket: Tic
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} is rebalancing")
     group.pending_syncs.pop(member.member_id, None)
     if group.state is GroupState.STABLE:
-        step.reply(ticket, _answer(group, member.assignment))
+        transition.reply(ticket, _answer(group, member.assignment))
         return
     assert group.state is GroupState.COMPLETING_REBALANCE
     before = group.sync_tickets.get(member.member_id)
     if before is not None:
         # Asked again on another connection: whoever listens on the old one is to join anew.
-        step.reply(before, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        transition.reply(before, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     group.sync_tickets[member.member_id] = ticket
     if member.member_id == group.leader_id:
-        _distribute_assignment(step, group, request)
+        _distribute_assignment(transition, group, request)
 
 
-def _distribute_assignment(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
+def _distribute_assignment(
+    transition: Transition, group: ClassicGroup, request: SyncGroupRequest
+) -> None:
     """Store the leader's assignment and give everybody theirs; b"" for whom it left out."""
     assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}
-    store(step, group, assignments=assignments)
+    store(transition, group, assignments=assignments)
     for member in group.members.values():
         ticket = group.sync_tickets.pop(member.member_id, None)
         if ticket is not None:
-            step.reply(ticket, _answer(group, assignments.get(member.member_id, b"")))
-            reset_session(step, group, member)
+            transition.reply(ticket, _answer(group, assignments.get(member.member_id, b"")))
+            reset_session(transition, group, member)
 
 
 def _answer(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:

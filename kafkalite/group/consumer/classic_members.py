@@ -25,7 +25,7 @@ from kafkalite.group.consumer.member import ClassicMember, ConsumerMember, Membe
 from kafkalite.group.consumer.migration import DISABLED, downgrade, may_downgrade
 from kafkalite.group.consumer.room import check_room
 from kafkalite.group.consumer.update import MemberUpdate, replace_static
-from kafkalite.group.step import Step, TimerKind
+from kafkalite.group.transition import TimerKind, Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
 from kafkalite.wire.messages.heartbeat import HeartbeatResponse
 from kafkalite.wire.messages.join_group import JoinGroupResponse
@@ -55,7 +55,7 @@ def join(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now) -> Res
     names = [protocol.name for protocol in request.protocols]
     if not group.supports(request.protocol_type, names):
         raise _inconsistent(group, f"not all of its classic members support one of {names}")
-    step = shard.step(now)
+    transition = shard.transition(now)
     is_unknown = not request.member_id
     if (
         is_unknown
@@ -63,10 +63,10 @@ def join(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now) -> Res
         and event.api_version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED
     ):
         code = ErrorCode.MEMBER_ID_REQUIRED
-        step.reply(ticket, JoinGroupResponse(error_code=code, member_id=member_id))
-        return step.result()
-    step.reply(ticket, _join(shard, step, group, event, member_id))
-    return step.result()
+        transition.reply(ticket, JoinGroupResponse(error_code=code, member_id=member_id))
+        return transition.result()
+    transition.reply(ticket, _join(shard, transition, group, event, member_id))
+    return transition.result()
 
 
 def _join_empty(
@@ -87,18 +87,24 @@ def _join_empty(
 
 
 def _join(
-    shard: "ShardState", step: Step, group: ConsumerGroup, event: JoinGroup, member_id: str
+    shard: "ShardState",
+    transition: Transition,
+    group: ConsumerGroup,
+    event: JoinGroup,
+    member_id: str,
 ) -> JoinGroupResponse:
     request = event.request
     subscription = _subscription_of(group, event)
     owner = group.static_member(request.group_instance_id)
-    before = _member_before(step, group, event, member_id)
+    before = _member_before(transition, group, event, member_id)
     classic = ClassicMember(
         session_timeout_ms=request.session_timeout_ms,
         protocols=tuple((each.name, bytes(each.metadata)) for each in request.protocols),
     )
     after = _said(before, event, subscription, classic)
-    update = MemberUpdate(shard, step, group, before=before, after=after, principal=event.principal)
+    update = MemberUpdate(
+        shard, transition, group, before=before, after=after, principal=event.principal
+    )
     update.subscribe(bumps_for_any_pattern=True)
     owned = owned_by(subscription, shard.metadata)
     is_last = (
@@ -111,13 +117,13 @@ def _join(
         is_stale = group.target_epoch < update.group_epoch
         if not is_stale:
             update.reconcile(group.target_of(update.after), owned)
-        downgrade(shard, step, group, joining=update.after, rebalances=is_stale)
+        downgrade(shard, transition, group, joining=update.after, rebalances=is_stale)
     else:
         update.reconcile(update.assign(), owned)
         key = (group.group_id, member_id)
-        step.timers.cancel((TimerKind.JOIN, *key))
-        step.schedule((TimerKind.SESSION, *key), request.session_timeout_ms)
-        step.schedule((TimerKind.SYNC, *key), event.rebalance_timeout_ms)
+        transition.timers.cancel((TimerKind.JOIN, *key))
+        transition.schedule((TimerKind.SESSION, *key), request.session_timeout_ms)
+        transition.schedule((TimerKind.SYNC, *key), event.rebalance_timeout_ms)
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=update.after.member_epoch,
@@ -137,7 +143,7 @@ def _subscription_of(group: ConsumerGroup, event: JoinGroup) -> ConsumerProtocol
 
 
 def _member_before(
-    step: Step, group: ConsumerGroup, event: JoinGroup, member_id: str
+    transition: Transition, group: ConsumerGroup, event: JoinGroup, member_id: str
 ) -> ConsumerMember:
     """Return the member as it is: a blank one if it is new, another's if it takes his place."""
     request = event.request
@@ -148,7 +154,7 @@ def _member_before(
     owner = group.static_member(request.group_instance_id)
     if owner is None:
         return ConsumerMember(member_id=member_id)
-    return replace_static(step, group, owner, member_id)
+    return replace_static(transition, group, owner, member_id)
 
 
 def _said(
@@ -186,18 +192,18 @@ def sync(shard: "ShardState", event: SyncGroup, ticket: Ticket, now: Now) -> Res
         raise _inconsistent(group, f"it has no protocol type {request.protocol_type!r}")
     if request.protocol_name not in (None, name):
         raise _inconsistent(group, f"{member.member_id} was told protocol {name!r}")
-    step = shard.step(now)
+    transition = shard.transition(now)
     has_new_target = group.target_epoch > member.member_epoch
     if has_new_target and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        _await_join(step, group, member)
+        _await_join(transition, group, member)
         raise KafkaError(
             ErrorCode.REBALANCE_IN_PROGRESS,
             f"group {group.group_id} has a new assignment: {member.member_id} is to join again",
         )
     key = (group.group_id, member.member_id)
-    step.timers.cancel((TimerKind.SYNC, *key))
-    step.schedule((TimerKind.SESSION, *key), classic.session_timeout_ms)
-    step.reply(
+    transition.timers.cancel((TimerKind.SYNC, *key))
+    transition.schedule((TimerKind.SESSION, *key), classic.session_timeout_ms)
+    transition.reply(
         ticket,
         SyncGroupResponse(
             error_code=ErrorCode.NONE,
@@ -208,7 +214,7 @@ def sync(shard: "ShardState", event: SyncGroup, ticket: Ticket, now: Now) -> Res
             ),
         ),
     )
-    return step.result()
+    return transition.result()
 
 
 def heartbeat(shard: "ShardState", event: Heartbeat, ticket: Ticket, now: Now) -> Result:
@@ -218,8 +224,10 @@ def heartbeat(shard: "ShardState", event: Heartbeat, ticket: Ticket, now: Now) -
     member, classic = _check(
         group, request.member_id, request.group_instance_id, request.generation_id
     )
-    step = shard.step(now)
-    step.schedule((TimerKind.SESSION, group.group_id, member.member_id), classic.session_timeout_ms)
+    transition = shard.transition(now)
+    transition.schedule(
+        (TimerKind.SESSION, group.group_id, member.member_id), classic.session_timeout_ms
+    )
     code = ErrorCode.NONE
     if (
         member.member_epoch < group.target_epoch
@@ -229,9 +237,9 @@ def heartbeat(shard: "ShardState", event: Heartbeat, ticket: Ticket, now: Now) -
         )
     ):
         code = ErrorCode.REBALANCE_IN_PROGRESS
-        _await_join(step, group, member)
-    step.reply(ticket, HeartbeatResponse(error_code=code))
-    return step.result()
+        _await_join(transition, group, member)
+    transition.reply(ticket, HeartbeatResponse(error_code=code))
+    return transition.result()
 
 
 def _check(
@@ -250,11 +258,11 @@ def _check(
     return member, member.classic
 
 
-def _await_join(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
+def _await_join(transition: Transition, group: ConsumerGroup, member: ConsumerMember) -> None:
     """Give a member its rebalance timeout to join again, from when it was first told."""
     key = (TimerKind.JOIN, group.group_id, member.member_id)
-    if step.timers.deadline_ms(key) is None:
-        step.schedule(key, member.rebalance_timeout_ms)
+    if transition.timers.deadline_ms(key) is None:
+        transition.schedule(key, member.rebalance_timeout_ms)
 
 
 # --- LeaveGroup ----------------------------------------------------------------------------------
@@ -264,7 +272,7 @@ def leave(shard: "ShardState", event: LeaveGroup, ticket: Ticket, now: Now) -> R
     """Remove members of either protocol, all in one step."""
     request = event.request
     group = _group(shard, request.group_id)
-    step = shard.step(now)
+    transition = shard.transition(now)
     response = LeaveGroupResponse(error_code=ErrorCode.NONE)
     gone: dict[str, ConsumerMember] = {}
     if event.api_version < FIRST_LEAVE_WITH_SEVERAL_MEMBERS:
@@ -272,9 +280,9 @@ def leave(shard: "ShardState", event: LeaveGroup, ticket: Ticket, now: Now) -> R
     else:
         for each in request.members:
             response.members.append(_leave_one(group, each, gone))
-    fence(shard, step, group, [*gone.values()])
-    step.reply(ticket, response)
-    return step.result()
+    fence(shard, transition, group, [*gone.values()])
+    transition.reply(ticket, response)
+    return transition.result()
 
 
 def _leave_one(

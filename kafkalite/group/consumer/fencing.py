@@ -7,14 +7,17 @@ from kafkalite.group.consumer import records
 from kafkalite.group.consumer.group import ConsumerGroup, NameCount
 from kafkalite.group.consumer.member import ConsumerMember
 from kafkalite.group.consumer.migration import downgrade, is_downgraded_without
-from kafkalite.group.step import Step
+from kafkalite.group.transition import Transition
 
 if TYPE_CHECKING:
     from kafkalite.group.shard_state import ShardState
 
 
 def fence(
-    shard: "ShardState", step: Step, group: ConsumerGroup, members: Sequence[ConsumerMember]
+    shard: "ShardState",
+    transition: Transition,
+    group: ConsumerGroup,
+    members: Sequence[ConsumerMember],
 ) -> None:
     """Remove members, which raises the group epoch once; the next heartbeat computes the target.
 
@@ -24,10 +27,10 @@ def fence(
         return
     gone = {member.member_id for member in members}
     if is_downgraded_without(shard, group, gone):
-        downgrade(shard, step, group, leaving=gone)
+        downgrade(shard, transition, group, leaving=gone)
         return
     for member in members:
-        step.records += records.member_tombstones(group.group_id, member.member_id)
+        transition.records += records.member_tombstones(group.group_id, member.member_id)
     changes: dict[str, NameCount] = {}
     counts: dict[str, int] = {}
     for member in members:
@@ -38,9 +41,11 @@ def fence(
     for pattern, count in counts.items():
         if group.patterns.get(pattern) != count:
             continue
-        step.records.append(records.pattern_tombstone(group.group_id, pattern))
+        transition.records.append(records.pattern_tombstone(group.group_id, pattern))
         found = group.resolutions.get(pattern)
         for name in () if found is None else found.topics:
             changes.setdefault(name, NameCount()).by_pattern -= 1
     metadata_hash = shard.metadata.hash_of(group.names_with(changes))
-    step.records.append(records.group_record(group.group_id, group.group_epoch + 1, metadata_hash))
+    transition.records.append(
+        records.group_record(group.group_id, group.group_epoch + 1, metadata_hash)
+    )

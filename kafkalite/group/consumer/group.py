@@ -17,8 +17,8 @@ from kafkalite.group.consumer.member import ConsumerMember, Epochs, Target
 from kafkalite.group.consumer.records import Resolution
 from kafkalite.group.kinds import ANY_PARTITION, Committer, GroupKind, PartitionCheck
 from kafkalite.group.offsets import CommittedOffset
-from kafkalite.group.step import TimerKey, TimerKind
 from kafkalite.group.subscribers import Subscribers
+from kafkalite.group.transition import TimerKey, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.list_groups import ListedGroup
 

@@ -20,7 +20,7 @@ from kafkalite.group.consumer.migration import turn_away, upgraded
 from kafkalite.group.consumer.room import check_room
 from kafkalite.group.consumer.update import MemberUpdate, replace_static
 from kafkalite.group.kinds import Group
-from kafkalite.group.step import Step, TimerKind
+from kafkalite.group.transition import TimerKind, Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -83,12 +83,12 @@ def check_heartbeat(
 
 def heartbeat(shard: "ShardState", event: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Result:
     """Decide about a heartbeat whose form is right; the answer leaves with its records."""
-    step = shard.step(now)
+    transition = shard.transition(now)
     if event.request.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH):
-        step.reply(ticket, _leave(shard, step, event.request))
+        transition.reply(ticket, _leave(shard, transition, event.request))
     else:
-        step.reply(ticket, _stay(shard, step, event))
-    return step.result()
+        transition.reply(ticket, _stay(shard, transition, event))
+    return transition.result()
 
 
 def consumer_group(group: Group | None, group_id: str) -> ConsumerGroup:
@@ -107,30 +107,30 @@ def consumer_group(group: Group | None, group_id: str) -> ConsumerGroup:
 
 
 def _stay(
-    shard: "ShardState", step: Step, event: ConsumerHeartbeat
+    shard: "ShardState", transition: Transition, event: ConsumerHeartbeat
 ) -> ConsumerGroupHeartbeatResponse:
     request = event.request
     is_join = request.member_epoch == JOINING_EPOCH
     found = shard.groups.get(request.group_id)
-    group = _group_of(shard, step, request.group_id, is_join=is_join)
+    group = _group_of(shard, transition, request.group_id, is_join=is_join)
     check_room(shard, group, request.member_id)
     member_id = request.member_id or event.new_member_id
     if request.instance_id is None:
         before = _dynamic(group, member_id, request)
     else:
-        before = _static(step, group, member_id, request)
+        before = _static(transition, group, member_id, request)
     after = _said(before, event)
     if after is not before or not group.has_settled(before):
         update = MemberUpdate(
-            shard, step, group, before=before, after=after, principal=event.principal
+            shard, transition, group, before=before, after=after, principal=event.principal
         )
         update.subscribe()
         update.reconcile(update.assign(), request.topic_partitions)
         after = update.after
         if isinstance(found, ClassicGroup):
-            turn_away(step, found)
+            turn_away(transition, found)
     config = shard.metadata.group_config(request.group_id)
-    step.schedule(
+    transition.schedule(
         (TimerKind.SESSION, request.group_id, member_id), config.consumer_session_timeout_ms
     )
     answer = ConsumerGroupHeartbeatResponse(
@@ -149,7 +149,9 @@ def _stay(
     return answer
 
 
-def _group_of(shard: "ShardState", step: Step, group_id: str, *, is_join: bool) -> ConsumerGroup:
+def _group_of(
+    shard: "ShardState", transition: Transition, group_id: str, *, is_join: bool
+) -> ConsumerGroup:
     """Return the group, which a join makes: of nothing, of an empty or of a classic group."""
     group = shard.groups.get(group_id)
     if not is_join:
@@ -158,10 +160,10 @@ def _group_of(shard: "ShardState", step: Step, group_id: str, *, is_join: bool) 
         return ConsumerGroup(group_id, shard.subscribers)
     if isinstance(group, ClassicGroup):
         if not group.is_empty:
-            return upgraded(shard, step, group)
+            return upgraded(shard, transition, group)
         # Offsets alone make a group, of which the log has no record to remove.
         if group.generation or group.protocol_type is not None:
-            step.records += group.tombstones()
+            transition.records += group.tombstones()
         return ConsumerGroup(group_id, shard.subscribers)
     return consumer_group(group, group_id)
 
@@ -177,7 +179,10 @@ def _dynamic(
 
 
 def _static(
-    step: Step, group: ConsumerGroup, member_id: str, request: ConsumerGroupHeartbeatRequest
+    transition: Transition,
+    group: ConsumerGroup,
+    member_id: str,
+    request: ConsumerGroupHeartbeatRequest,
 ) -> ConsumerMember:
     if request.member_epoch != JOINING_EPOCH:
         member = group.check_identity(member_id, request.instance_id)
@@ -192,7 +197,7 @@ def _static(
             f"Static member {member_id} with instance id {request.instance_id} cannot join the "
             f"group because the instance id is owned by member {owner.member_id}.",
         )
-    return replace_static(step, group, owner, member_id)
+    return replace_static(transition, group, owner, member_id)
 
 
 def _said(member: ConsumerMember, event: ConsumerHeartbeat) -> ConsumerMember:
@@ -251,15 +256,15 @@ def _has_same(before: Epochs, after: Epochs) -> bool:
 
 
 def _leave(
-    shard: "ShardState", step: Step, request: ConsumerGroupHeartbeatRequest
+    shard: "ShardState", transition: Transition, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
     group = consumer_group(shard.groups.get(request.group_id), request.group_id)
     member = group.check_identity(request.member_id, request.instance_id)
     if request.member_epoch == LEAVING_STATIC_EPOCH:
         gone = away(member, LEAVING_STATIC_EPOCH)
-        step.records.append(records.current_record(group.group_id, gone))
+        transition.records.append(records.current_record(group.group_id, gone))
     else:
-        fence(shard, step, group, [member])
+        fence(shard, transition, group, [member])
     return ConsumerGroupHeartbeatResponse(
         member_id=request.member_id, member_epoch=request.member_epoch
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafkalite.group.classic.group import ClassicGroup, Member
 from kafkalite.group.classic.rebalance import reset_session
-from kafkalite.group.classic.step import store
+from kafkalite.group.classic.storing import store
 from kafkalite.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from kafkalite.group.consumer import records
 from kafkalite.group.consumer.embedded import (
@@ -21,8 +21,8 @@ from kafkalite.group.consumer.embedded import (
 )
 from kafkalite.group.consumer.group import ConsumerGroup
 from kafkalite.group.consumer.member import ClassicMember, ConsumerMember, Target
-from kafkalite.group.step import Step, TimerKind
 from kafkalite.group.subscribers import Subscribers
+from kafkalite.group.transition import TimerKind, Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError, MalformedMessage
 from kafkalite.wire.messages.join_group import JoinGroupResponse
 from kafkalite.wire.messages.sync_group import SyncGroupResponse
@@ -37,7 +37,7 @@ POLICIES = (BIDIRECTIONAL, UPGRADE, DOWNGRADE, DISABLED)
 # --- Upgrade -------------------------------------------------------------------------------------
 
 
-def upgraded(shard: "ShardState", step: Step, group: ClassicGroup) -> ConsumerGroup:
+def upgraded(shard: "ShardState", transition: Transition, group: ClassicGroup) -> ConsumerGroup:
     """Return the consumer group that a classic group with members becomes, with its records.
 
     Nothing is changed in the classic group: `turn_away` does that once nothing can be refused.
@@ -63,7 +63,7 @@ def upgraded(shard: "ShardState", step: Step, group: ClassicGroup) -> ConsumerGr
         raise _refused(group, f"its embedded consumer protocol is malformed: {error}") from error
     made.metadata_hash = shard.metadata.hash_of(made.names)
     group_id = group.group_id
-    step.records += [
+    transition.records += [
         *group.tombstones(),
         *(records.member_record(group_id, member) for member in made.members.values()),
         records.group_record(group_id, made.group_epoch, made.metadata_hash),
@@ -107,18 +107,18 @@ def _as_consumer(group: ClassicGroup, member: Member, target: Target) -> Consume
     )
 
 
-def turn_away(step: Step, group: ClassicGroup) -> None:
+def turn_away(transition: Transition, group: ClassicGroup) -> None:
     """Have all members of a group that is to be a consumer group join again, each in its time."""
     for member_id, ticket in group.join_tickets.items():
         answer = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member_id)
-        step.reply(ticket, answer)
+        transition.reply(ticket, answer)
     for ticket in group.sync_tickets.values():
-        step.reply(ticket, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        transition.reply(ticket, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     group.join_tickets.clear()
     group.sync_tickets.clear()
     group.hands_sessions_on = True
     for member in group.members.values():
-        reset_session(step, group, member)
+        reset_session(transition, group, member)
 
 
 def _refused(group: ClassicGroup, reason: str) -> KafkaError:
@@ -149,7 +149,7 @@ def is_downgraded_without(shard: "ShardState", group: ConsumerGroup, gone: Colle
 
 def downgrade(
     shard: "ShardState",
-    step: Step,
+    transition: Transition,
     group: ConsumerGroup,
     *,
     leaving: Collection[str] = (),
@@ -160,7 +160,7 @@ def downgrade(
 
     Args:
         shard: that has it.
-        step: collects the records.
+        transition: collects the records.
         group: only classic members of which remain.
         leaving: members that go.
         joining: a classic member that has taken a static one's place in the same event.
@@ -182,7 +182,7 @@ def downgrade(
         members[joining.member_id] = joining
         owners[joining.member_id] = place.member_id
         removed = [joining.member_id if each == place.member_id else each for each in removed]
-    step.records += group.tombstones_of(removed)
+    transition.records += group.tombstones_of(removed)
     classic = ClassicGroup(group.group_id)
     for member in members.values():
         classic.add(_as_classic(member), CONSUMER_PROTOCOL_TYPE)
@@ -196,9 +196,9 @@ def downgrade(
         )
         for member in classic.members.values()
     }
-    store(step, classic, assignments=assignments)
+    store(transition, classic, assignments=assignments)
     kind = TimerKind.BECAME_CLASSIC_STALE if rebalances else TimerKind.BECAME_CLASSIC
-    step.schedule((kind, group.group_id, ""), 0)
+    transition.schedule((kind, group.group_id, ""), 0)
 
 
 def _as_classic(member: ConsumerMember) -> Member:

@@ -28,7 +28,7 @@ from kafkalite.group.consumer.records import Resolution
 from kafkalite.group.consumer.target import new_target, read_target
 from kafkalite.group.kinds import GroupKind
 from kafkalite.group.part import Part
-from kafkalite.group.step import Step, TimerKey, TimerKind
+from kafkalite.group.transition import TimerKey, TimerKind, Transition
 from kafkalite.wire.stored.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -67,11 +67,11 @@ def _describe(
 
 def _resolved(shard: "ShardState", event: PatternsResolved, ticket: Ticket, now: Now) -> Result:
     """Take over the topics of patterns, as far as they still have members."""
-    step = shard.step(now)
-    step.reply(ticket, None)
+    transition = shard.transition(now)
+    transition.reply(ticket, None)
     group = shard.groups.get(event.group_id)
     if not isinstance(group, ConsumerGroup):
-        return step.result()
+        return transition.result()
     group.resolving_until_ms = None
     changes: dict[str, NameCount] = {}
     bumps = False
@@ -85,40 +85,40 @@ def _resolved(shard: "ShardState", event: PatternsResolved, ticket: Ticket, now:
             changes.setdefault(name, NameCount()).by_pattern -= 1
         for name in found.topics - before:
             changes.setdefault(name, NameCount()).by_pattern += 1
-        step.records.append(records.pattern_record(group.group_id, pattern, found))
+        transition.records.append(records.pattern_record(group.group_id, pattern, found))
     metadata_hash = shard.metadata.hash_of(group.names_with(changes))
-    if step.records and (bumps or metadata_hash != group.metadata_hash):
+    if transition.records and (bumps or metadata_hash != group.metadata_hash):
         epoch = group.group_epoch + 1
-        step.records.append(records.group_record(group.group_id, epoch, metadata_hash))
+        transition.records.append(records.group_record(group.group_id, epoch, metadata_hash))
         group.refresh_epoch = epoch
-    return step.result()
+    return transition.result()
 
 
 def _on_timer(shard: "ShardState", key: TimerKey, now: Now) -> Result:
     """Fence a member that was silent, or did not do in time what it was told to."""
     kind, group_id, member_id = key
-    step = shard.step(now)
+    transition = shard.transition(now)
     group = shard.groups[group_id]
     assert isinstance(group, ConsumerGroup)
     member = group.members.get(member_id)
     if member is None:
-        return step.result()  # the record that would have made it so was refused
+        return transition.result()  # the record that would have made it so was refused
     if kind is TimerKind.REBALANCE and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        return step.result()
-    fence(shard, step, group, [member])
-    step.schedule(key, FENCE_AGAIN_MS)
-    return step.result()
+        return transition.result()
+    fence(shard, transition, group, [member])
+    transition.schedule(key, FENCE_AGAIN_MS)
+    return transition.result()
 
 
-def _on_loaded(shard: "ShardState", step: Step, group: ConsumerGroup) -> None:
+def _on_loaded(shard: "ShardState", transition: Transition, group: ConsumerGroup) -> None:
     """Give every member its whole session, and time to give up what it was told to."""
     session_ms = shard.metadata.group_config(group.group_id).consumer_session_timeout_ms
     for member in group.members.values():
-        step.schedule((TimerKind.SESSION, group.group_id, member.member_id), session_ms)
+        transition.schedule((TimerKind.SESSION, group.group_id, member.member_id), session_ms)
         is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS
         if is_revoking and not member.uses_classic_protocol:
             key = (TimerKind.REBALANCE, group.group_id, member.member_id)
-            step.schedule(key, member.rebalance_timeout_ms)
+            transition.schedule(key, member.rebalance_timeout_ms)
 
 
 # --- Replay --------------------------------------------------------------------------------------
@@ -247,9 +247,9 @@ def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     return group.members.get(member_id) or ConsumerMember(member_id=member_id)
 
 
-def _rebalance(step: Step, group: ConsumerGroup) -> None:
+def _rebalance(transition: Transition, group: ConsumerGroup) -> None:
     record = records.group_record(group.group_id, group.group_epoch + 1, group.metadata_hash)
-    step.records.append(record)
+    transition.records.append(record)
 
 
 CONSUMER = Part(

@@ -18,7 +18,7 @@ from kafkalite.group.consumer.reconcile import Surroundings, reconcile
 from kafkalite.group.consumer.target import TargetBuilder, assignor_for, is_homogeneous
 from kafkalite.group.effects import ResolvePatterns
 from kafkalite.group.new_target import at_once
-from kafkalite.group.step import Step, TimerKind
+from kafkalite.group.transition import TimerKind, Transition
 from kafkalite.wire.messages.consumer_group_heartbeat import TopicPartitions
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class MemberUpdate:
 
     Args:
         shard: that has the group.
-        step: collects records.
+        transition: collects records.
         group: as it is; it may be one that only the records will make.
         before: the member as it is, a blank one if it is new.
         after: the member as its client wants it to be.
@@ -48,7 +48,7 @@ class MemberUpdate:
     def __init__(
         self,
         shard: "ShardState",
-        step: Step,
+        transition: Transition,
         group: ConsumerGroup,
         *,
         before: ConsumerMember,
@@ -56,7 +56,7 @@ class MemberUpdate:
         principal: str,
     ) -> None:
         self._shard = shard
-        self._step = step
+        self._transition = transition
         self._group = group
         self._before = before
         self._principal = principal
@@ -77,7 +77,7 @@ class MemberUpdate:
         """
         before, after = self._before, self.after
         if after != before:
-            self._step.records.append(records.member_record(self._group.group_id, after))
+            self._transition.records.append(records.member_record(self._group.group_id, after))
         other_names = after.subscribed_topic_names != before.subscribed_topic_names
         other_pattern = (after.subscribed_topic_regex or "") != (
             before.subscribed_topic_regex or ""
@@ -95,7 +95,7 @@ class MemberUpdate:
 
         Where that takes longer than a turn the target stays as it is until it is computed.
         """
-        group, step, shard = self._group, self._step, self._shard
+        group, transition, shard = self._group, self._transition, self._shard
         if group.target_epoch >= self.group_epoch or not self._may_assign():
             return group.target_of(self.after)
         homogeneous = self._homogeneous
@@ -105,13 +105,13 @@ class MemberUpdate:
         builder = TargetBuilder(group, shard.metadata.image, self.after)
         targets = at_once(builder.build(assignor, homogeneous=homogeneous))
         if targets is None:
-            shard.compute_later(step, group.group_id)
+            shard.compute_later(transition, group.group_id)
             return group.target_of(self.after)
         for member_id in targets.changed:
             target = targets.by_member[member_id]
-            step.records.append(records.target_record(group.group_id, member_id, target))
-        epoch, wall_ms = self.group_epoch, step.now.wall_ms
-        step.records.append(records.target_metadata_record(group.group_id, epoch, wall_ms))
+            transition.records.append(records.target_record(group.group_id, member_id, target))
+        epoch, wall_ms = self.group_epoch, transition.now.wall_ms
+        transition.records.append(records.target_metadata_record(group.group_id, epoch, wall_ms))
         self.target_epoch = epoch
         return targets.by_member[self.after.member_id]
 
@@ -132,7 +132,7 @@ class MemberUpdate:
         self.after = reconcile(member, around)
         if self.after == member:
             return
-        self._step.records.append(records.current_record(self._group.group_id, self.after))
+        self._transition.records.append(records.current_record(self._group.group_id, self.after))
         if not self.after.uses_classic_protocol:
             self._time_revocation()
 
@@ -143,7 +143,7 @@ class MemberUpdate:
         group = self._group
         old, new = self._before.pattern, self.after.pattern
         if old is not None and group.patterns.get(old, 0) == 1:
-            self._step.records.append(records.pattern_tombstone(group.group_id, old))
+            self._transition.records.append(records.pattern_tombstone(group.group_id, old))
         if new is None:
             return old is not None
         if not group.patterns.get(new, 0):
@@ -153,7 +153,7 @@ class MemberUpdate:
 
     def _look_for_topics(self, *, is_wanted: bool) -> None:
         """Ask for the patterns' topics, if they are not known or there may be new ones."""
-        group, now = self._group, self._step.now
+        group, now = self._group, self._transition.now
         patterns = self._patterns_after()
         if not patterns and not group.patterns:
             return
@@ -176,7 +176,7 @@ class MemberUpdate:
             )
         if is_due and patterns:
             group.resolving_until_ms = now.monotonic_ms + PATTERN_REFRESH_MIN_MS
-            self._step.effects.append(
+            self._transition.effects.append(
                 ResolvePatterns(
                     group.group_id,
                     tuple(patterns),
@@ -197,17 +197,17 @@ class MemberUpdate:
 
     def _look_at_topics(self, *, bumps: bool) -> None:
         """Raise the group epoch if it is to be raised, or the topics are not what they were."""
-        group, step = self._group, self._step
+        group, transition = self._group, self._transition
         names = self._names_after()
         metadata_hash = self._shard.metadata.hash_of(names)
         if bumps or metadata_hash != group.metadata_hash:
             self.group_epoch = group.group_epoch + 1
-            step.records.append(
+            transition.records.append(
                 records.group_record(group.group_id, self.group_epoch, metadata_hash)
             )
         group.refresh_epoch = self.group_epoch
         if group.has_partition_metadata:
-            step.records.append(records.partition_metadata_tombstone(group.group_id))
+            transition.records.append(records.partition_metadata_tombstone(group.group_id))
         member = self.after
         is_known = member.member_id in group.members or (
             member.instance_id is not None and member.instance_id in group.static_members
@@ -242,7 +242,7 @@ class MemberUpdate:
         return (
             group.target_timestamp_ms == 0
             or interval_ms == 0
-            or self._step.now.wall_ms >= group.target_timestamp_ms + interval_ms
+            or self._transition.now.wall_ms >= group.target_timestamp_ms + interval_ms
         )
 
     def _subscribed_ids(self) -> frozenset[UUID]:
@@ -254,18 +254,18 @@ class MemberUpdate:
         """A member that has to give something up has only so long."""
         key = (TimerKind.REBALANCE, self._group.group_id, self.after.member_id)
         if self.after.state is MemberState.UNREVOKED_PARTITIONS:
-            self._step.schedule(key, self.after.rebalance_timeout_ms)
+            self._transition.schedule(key, self.after.rebalance_timeout_ms)
         else:
-            self._step.timers.cancel(key)
+            self._transition.timers.cancel(key)
 
 
 def replace_static(
-    step: Step, group: ConsumerGroup, old: ConsumerMember, member_id: str
+    transition: Transition, group: ConsumerGroup, old: ConsumerMember, member_id: str
 ) -> ConsumerMember:
     """Write that a static member's place is another client's now; return that one."""
     new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     group_id = group.group_id
-    step.records += [
+    transition.records += [
         *records.member_tombstones(group_id, old.member_id),
         records.member_record(group_id, new),
         records.target_record(group_id, member_id, group.targets.get(old.member_id, {})),

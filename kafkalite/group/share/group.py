@@ -10,7 +10,7 @@ from uuid import UUID
 from kafkalite.coordinator.shard import StoredRecord
 from kafkalite.group.kinds import Committer, GroupKind, PartitionCheck
 from kafkalite.group.offsets import CommittedOffset
-from kafkalite.group.step import TimerKey, TimerKind
+from kafkalite.group.transition import TimerKey, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.list_groups import ListedGroup
 from kafkalite.wire.stored import share_group as stored

@@ -15,7 +15,7 @@ from kafkalite.group.share.group import Partitions, ShareGroup, ShareMember, ses
 from kafkalite.group.share.states import missing, with_initializing
 from kafkalite.group.share.target import build_target
 from kafkalite.group.slices import Sliced
-from kafkalite.group.step import Step
+from kafkalite.group.transition import Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.share_group_heartbeat import (
     Assignment,
@@ -45,13 +45,13 @@ class ShareHeartbeat(EventOfKind[ShareGroupHeartbeatResponse]):
 
 
 def heartbeat(
-    shard: "ShardState", step: Step, group: ShareGroup, event: ShareHeartbeat
+    shard: "ShardState", transition: Transition, group: ShareGroup, event: ShareHeartbeat
 ) -> ShareGroupHeartbeatResponse:
     """Let a member join or stay; return the answer.
 
     Args:
         shard: that has the group.
-        step: collects records and effects.
+        transition: collects records and effects.
         group: as it is; it may be one that only the records will make.
         event: the request; it does not leave.
 
@@ -70,10 +70,12 @@ def heartbeat(
             before.subscribed_topic_names if names is None else tuple(sorted(set(names)))
         ),
     )
-    update = _Update(shard, step, group, before, after)
+    update = _Update(shard, transition, group, before, after)
     update.run()
     config = shard.metadata.group_config(group.group_id)
-    step.schedule(session_timer(group.group_id, after.member_id), config.share_session_timeout_ms)
+    transition.schedule(
+        session_timer(group.group_id, after.member_id), config.share_session_timeout_ms
+    )
     member = update.after
     response = ShareGroupHeartbeatResponse(
         member_id=member.member_id,
@@ -130,13 +132,13 @@ class _Update:
     def __init__(
         self,
         shard: "ShardState",
-        step: Step,
+        transition: Transition,
         group: ShareGroup,
         before: ShareMember,
         after: ShareMember,
     ) -> None:
         self._shard = shard
-        self._step = step
+        self._transition = transition
         self._group = group
         self._before = before
         self.after = after
@@ -155,7 +157,7 @@ class _Update:
         before, after = self._before, self.after
         is_new = before.member_id not in self._group.members
         if is_new or not after.has_subscription_of(before):
-            self._step.records.append(records.member_record(self._group.group_id, after))
+            self._transition.records.append(records.member_record(self._group.group_id, after))
             self._bumps = after.subscribed_topic_names != before.subscribed_topic_names
 
     def _look_at_topics(self) -> None:
@@ -173,7 +175,7 @@ class _Update:
             self._bumps = True
         if self._bumps:
             self._group_epoch += 1
-            self._step.records.append(
+            self._transition.records.append(
                 records.group_record(group.group_id, self._group_epoch, metadata_hash)
             )
         group.looked_at_epoch = self._group_epoch
@@ -182,7 +184,7 @@ class _Update:
 
     def _assign(self) -> tuple[int, Partitions]:
         """Return the epoch of the target, and what the member is to have."""
-        group, now_ms = self._group, self._step.now.wall_ms
+        group, now_ms = self._group, self._transition.now.wall_ms
         known = group.targets.get(self.after.member_id, {})
         is_computing = group.group_id in self._shard.new_targets
         if group.target_epoch >= self._group_epoch or is_computing:
@@ -192,12 +194,14 @@ class _Update:
             return group.target_epoch, known
         targets = at_once(self._new_targets())
         if targets is None:
-            self._shard.compute_later(self._step, group.group_id)
+            self._shard.compute_later(self._transition, group.group_id)
             return group.target_epoch, known
         for member_id in targets.changed:
             target = targets.by_member[member_id]
-            self._step.records.append(records.target_record(group.group_id, member_id, target))
-        self._step.records.append(
+            self._transition.records.append(
+                records.target_record(group.group_id, member_id, target)
+            )
+        self._transition.records.append(
             records.target_epoch_record(group.group_id, self._group_epoch, now_ms)
         )
         return self._group_epoch, targets.by_member[self.after.member_id]
@@ -233,13 +237,13 @@ class _Update:
         else:
             after = replace(member, assigned=assigned)
         if after != member:
-            self._step.records.append(records.current_record(self._group.group_id, after))
+            self._transition.records.append(records.current_record(self._group.group_id, after))
         self.after = after
 
     # --- Share partitions (rule 388) ------------------------------------------------------------
 
     def _initialize(self) -> None:
-        group, now_ms = self._group, self._step.now.wall_ms
+        group, now_ms = self._group, self._transition.now.wall_ms
         if group.states_changed_ms is None:
             group.states_changed_ms = now_ms
         topics = missing(
@@ -253,8 +257,8 @@ class _Update:
             return
         group.states_changed_ms = now_ms
         states = with_initializing(group.states, topics)
-        self._step.records.append(records.states_record(group.group_id, states))
-        self._step.effects.append(
+        self._transition.records.append(records.states_record(group.group_id, states))
+        self._transition.effects.append(
             InitializeStates(
                 group.group_id,
                 self._group_epoch,

@@ -31,7 +31,7 @@ from kafkalite.group.share.states import (
     without_topics,
 )
 from kafkalite.group.share.target import new_target
-from kafkalite.group.step import Step, TimerKey
+from kafkalite.group.transition import TimerKey, Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.share_group_describe import (
     Assignment,
@@ -143,31 +143,33 @@ def _as_share_group(group: Group) -> ShareGroup:
 
 
 def _on_heartbeat(shard: "ShardState", event: ShareHeartbeat, ticket: Ticket, now: Now) -> Result:
-    request, step = event.request, shard.step(now)
+    request, transition = event.request, shard.transition(now)
     if request.member_epoch == LEAVE_EPOCH:
         group = find_share_group(shard, request.group_id)
-        _fence(shard, step, group, group.member(request.member_id))
-        step.reply(
+        _fence(shard, transition, group, group.member(request.member_id))
+        transition.reply(
             ticket,
             ShareGroupHeartbeatResponse(
                 member_id=request.member_id, member_epoch=request.member_epoch
             ),
         )
-        return step.result()
+        return transition.result()
     found = shard.groups.get(request.group_id)
     if found is None and request.member_epoch == JOIN_EPOCH:
         group = ShareGroup(request.group_id)
     else:
         group = find_share_group(shard, request.group_id)
-    step.reply(ticket, heartbeat(shard, step, group, event))
-    return step.result()
+    transition.reply(ticket, heartbeat(shard, transition, group, event))
+    return transition.result()
 
 
-def _fence(shard: "ShardState", step: Step, group: ShareGroup, member: ShareMember) -> None:
+def _fence(
+    shard: "ShardState", transition: Transition, group: ShareGroup, member: ShareMember
+) -> None:
     """Remove a member; the next heartbeat of anybody computes a target (rule 389)."""
     names = group.counts_with(member, None)
-    step.records += member_tombstones(group.group_id, member.member_id)
-    step.records.append(
+    transition.records += member_tombstones(group.group_id, member.member_id)
+    transition.records.append(
         records.group_record(group.group_id, group.group_epoch + 1, shard.metadata.hash_of(names))
     )
 
@@ -313,18 +315,18 @@ def _on_timer(shard: "ShardState", key: TimerKey, now: Now) -> Result:
     if member is None:
         return NOTHING
     assert isinstance(group, ShareGroup)
-    step = shard.step(now)
-    step.schedule(key, RETRY_MS)
-    _fence(shard, step, group, member)
-    return step.result()
+    transition = shard.transition(now)
+    transition.schedule(key, RETRY_MS)
+    _fence(shard, transition, group, member)
+    return transition.result()
 
 
-def _on_loaded(shard: "ShardState", step: Step, group: ShareGroup) -> None:
+def _on_loaded(shard: "ShardState", transition: Transition, group: ShareGroup) -> None:
     """Give every member its whole session, and what is being initialised time for that."""
-    group.states_changed_ms = step.now.wall_ms
+    group.states_changed_ms = transition.now.wall_ms
     timeout_ms = shard.metadata.group_config(group.group_id).share_session_timeout_ms
     for member_id in group.members:
-        step.schedule(session_timer(group.group_id, member_id), timeout_ms)
+        transition.schedule(session_timer(group.group_id, member_id), timeout_ms)
 
 
 # --- Replay -------------------------------------------------------------------------------------

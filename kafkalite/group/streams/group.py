@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafkalite.group.kinds import ANY_PARTITION, Committer, GroupKind, PartitionCheck
-from kafkalite.group.step import TimerKey, TimerKind
 from kafkalite.group.streams.internal_topics import ConfiguredTopology
 from kafkalite.group.streams.member import StreamsMember, TaskHolders
 from kafkalite.group.streams.records import group_tombstones
 from kafkalite.group.streams.tasks import NO_TASKS, TaskId, Tasks
+from kafkalite.group.transition import TimerKey, TimerKind
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.list_groups import ListedGroup
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafkalite.group.kinds import EventOfKind, GroupKind
-from kafkalite.group.step import Step, TimerKind
 from kafkalite.group.streams import records
 from kafkalite.group.streams.endpoints import partitions_by_endpoint
 from kafkalite.group.streams.group import NOT_VALIDATED, StreamsGroup
@@ -25,6 +24,7 @@ from kafkalite.group.streams.requests import JOIN_EPOCH, NO_TIMEOUT
 from kafkalite.group.streams.target import NUM_STANDBY_REPLICAS, build_target, write_target
 from kafkalite.group.streams.tasks import NO_TASKS, Tasks, by_subtopology, task_set
 from kafkalite.group.streams.topology import Topology, stored_topology
+from kafkalite.group.transition import TimerKind, Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.streams_group_heartbeat import (
     Status,
@@ -60,17 +60,19 @@ class HeartbeatAnswer:
     missing_topics: Mapping[str, InternalTopic]
 
 
-def heartbeat(shard: "ShardState", step: Step, event: StreamsHeartbeat) -> HeartbeatAnswer:
+def heartbeat(
+    shard: "ShardState", transition: Transition, event: StreamsHeartbeat
+) -> HeartbeatAnswer:
     """Let a member join or go on.
 
     Raises:
         KafkaError: rules 463-470.
     """
     request = event.request
-    group = _group(shard, step, request)
+    group = _group(shard, transition, request)
     owned = _owned(request)
     before = _member(group, request, owned)
-    return _Heartbeat(shard, step, group, request).run(before, _updated(before, event), owned)
+    return _Heartbeat(shard, transition, group, request).run(before, _updated(before, event), owned)
 
 
 class _Heartbeat:
@@ -79,12 +81,12 @@ class _Heartbeat:
     def __init__(
         self,
         shard: "ShardState",
-        step: Step,
+        transition: Transition,
         group: StreamsGroup,
         request: StreamsGroupHeartbeatRequest,
     ) -> None:
         self._shard = shard
-        self._step = step
+        self._transition = transition
         self._group = group
         self._request = request
         self._config: GroupConfig = shard.metadata.group_config(group.group_id)
@@ -93,10 +95,10 @@ class _Heartbeat:
     def run(
         self, before: StreamsMember, member: StreamsMember, owned: Tasks | None
     ) -> HeartbeatAnswer:
-        group, step = self._group, self._step
+        group, transition = self._group, self._transition
         is_changed = member != before
         if is_changed:
-            step.records.append(records.member_record(group.group_id, member))
+            transition.records.append(records.member_record(group.group_id, member))
         topology = self._topology()
         if group.topology is not None and member.topology_epoch < group.topology.epoch:
             self._say(
@@ -111,7 +113,7 @@ class _Heartbeat:
         self._start_initial_delay()
         target_epoch, target = self._target(member, group_epoch, configured)
         member = self._reconciled(member, owned, target_epoch, target)
-        step.schedule(
+        transition.schedule(
             (TimerKind.SESSION, group.group_id, member.member_id),
             self._config.streams_session_timeout_ms,
         )
@@ -135,7 +137,7 @@ class _Heartbeat:
         value = stored_topology(sent)
         topology = Topology(value)
         if known is None:
-            self._step.records.append(records.topology_record(self._group.group_id, value))
+            self._transition.records.append(records.topology_record(self._group.group_id, value))
             return topology
         if known.epoch <= topology.epoch and not known.is_same_as(topology):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
@@ -175,7 +177,7 @@ class _Heartbeat:
         ):
             return group.group_epoch
         epoch = group.group_epoch + 1
-        self._step.records.append(
+        self._transition.records.append(
             records.metadata_record(
                 group.group_id,
                 epoch=epoch,
@@ -197,16 +199,20 @@ class _Heartbeat:
         """Give others time to join with the first member (rule 473)."""
         delay_ms = self._config.streams_initial_rebalance_delay_ms
         key = (TimerKind.INITIAL_REBALANCE, self._group.group_id, "")
-        if self._group.is_empty and delay_ms > 0 and self._step.timers.deadline_ms(key) is None:
-            self._step.schedule(key, delay_ms)
+        if (
+            self._group.is_empty
+            and delay_ms > 0
+            and self._transition.timers.deadline_ms(key) is None
+        ):
+            self._transition.schedule(key, delay_ms)
 
     def _target(
         self, member: StreamsMember, group_epoch: int, configured: ConfiguredTopology
     ) -> tuple[int, Tasks]:
         """Return the target's epoch, and the member's part of it (rules 473, 474)."""
-        group, step = self._group, self._step
+        group, transition = self._group, self._transition
         delay = (TimerKind.INITIAL_REBALANCE, group.group_id, "")
-        if step.timers.deadline_ms(delay) is not None:
+        if transition.timers.deadline_ms(delay) is not None:
             self._say(
                 StatusCode.ASSIGNMENT_DELAYED,
                 "Assignment delayed due to the configured initial rebalance delay.",
@@ -216,7 +222,7 @@ class _Heartbeat:
             return group.assignment_epoch, group.target(member.member_id)
         interval_ms = self._config.streams_assignment_interval_ms
         last_ms = group.assignment_timestamp_ms
-        if last_ms and interval_ms and step.now.wall_ms < last_ms + interval_ms:
+        if last_ms and interval_ms and transition.now.wall_ms < last_ms + interval_ms:
             self._say(
                 StatusCode.ASSIGNMENT_DELAYED,
                 "Assignment delayed due to the configured assignment interval.",
@@ -230,7 +236,7 @@ class _Heartbeat:
                 configured,
                 self._assignment_configs(),
             )
-            targets = write_target(self._shard, step, group, group_epoch, work)
+            targets = write_target(self._shard, transition, group, group_epoch, work)
         if targets is None:
             self._say(StatusCode.ASSIGNMENT_DELAYED, "Assignment delayed: it is being computed.")
             return group.assignment_epoch, group.target(member.member_id)
@@ -240,7 +246,7 @@ class _Heartbeat:
         self, member: StreamsMember, owned: Tasks | None, target_epoch: int, target: Tasks
     ) -> StreamsMember:
         """Return the member nearer to its target, with a deadline to give up tasks (rule 475)."""
-        group, step = self._group, self._step
+        group, transition = self._group, self._transition
         after = reconcile(
             member,
             target_epoch=target_epoch,
@@ -250,14 +256,14 @@ class _Heartbeat:
         )
         if after == member:
             return member
-        step.records.append(records.current_record(group.group_id, after))
+        transition.records.append(records.current_record(group.group_id, after))
         key = (TimerKind.REBALANCE, group.group_id, member.member_id)
         if after.state is MemberState.UNREVOKED_TASKS:
             group.soft.revoking_since[after.member_id] = after.member_epoch
-            step.schedule(key, after.rebalance_timeout_ms)
+            transition.schedule(key, after.rebalance_timeout_ms)
         else:
             group.soft.revoking_since.pop(after.member_id, None)
-            step.timers.cancel(key)
+            transition.timers.cancel(key)
         return after
 
     # --- Answer ---------------------------------------------------------------------------------
@@ -301,7 +307,9 @@ class _Heartbeat:
         return response
 
 
-def _group(shard: "ShardState", step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroup:
+def _group(
+    shard: "ShardState", transition: Transition, request: StreamsGroupHeartbeatRequest
+) -> StreamsGroup:
     """Return the group; one that is made is known to the shard when its records are (rule 463)."""
     group_id = request.group_id
     found = shard.groups.get(group_id)
@@ -312,7 +320,7 @@ def _group(shard: "ShardState", step: Step, request: StreamsGroupHeartbeatReques
     if found is None:
         group = StreamsGroup(group_id)
     elif found.kind is GroupKind.CLASSIC and found.is_empty:
-        step.records += found.tombstones()
+        transition.records += found.tombstones()
         group = StreamsGroup(group_id)
     else:
         group = as_streams_group(found)

@@ -12,7 +12,6 @@ from kafkalite.group.classic.join import JoinGroup
 from kafkalite.group.classic.part import join_classic
 from kafkalite.group.kinds import EventOfKind, GroupKind
 from kafkalite.group.part import Part
-from kafkalite.group.step import Step, TimerKey, TimerKind
 from kafkalite.group.streams import records
 from kafkalite.group.streams.describe import described_group
 from kafkalite.group.streams.group import StreamsGroup, member_timers
@@ -26,6 +25,7 @@ from kafkalite.group.streams.member import MemberState, StreamsMember
 from kafkalite.group.streams.requests import LEAVE_EPOCH
 from kafkalite.group.streams.target import build_target, new_target, write_target
 from kafkalite.group.streams.topology import Topology
+from kafkalite.group.transition import TimerKey, TimerKind, Transition
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.streams_group_describe import DescribedGroup
 from kafkalite.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
@@ -48,30 +48,30 @@ class DescribeStreamsGroup(EventOfKind[DescribedGroup]):
 
 
 def _on_heartbeat(shard: "ShardState", event: StreamsHeartbeat, ticket: Ticket, now: Now) -> Result:
-    step = shard.step(now)
+    transition = shard.transition(now)
     is_leaving = event.request.member_epoch == LEAVE_EPOCH
-    answer = _leave(shard, step, event) if is_leaving else heartbeat(shard, step, event)
-    step.reply(ticket, answer)
-    return step.result()
+    answer = _leave(shard, transition, event) if is_leaving else heartbeat(shard, transition, event)
+    transition.reply(ticket, answer)
+    return transition.result()
 
 
-def _leave(shard: "ShardState", step: Step, event: StreamsHeartbeat) -> HeartbeatAnswer:
+def _leave(shard: "ShardState", transition: Transition, event: StreamsHeartbeat) -> HeartbeatAnswer:
     """Let a member go (rule 489)."""
     request = event.request
     group = _existing(shard, request.group_id)
     if request.shutdown_application and group.soft.shutdown_member_id is None:
         group.soft.shutdown_member_id = request.member_id
-    _fence(step, group, group.member(request.member_id))
+    _fence(transition, group, group.member(request.member_id))
     response = StreamsGroupHeartbeatResponse(
         member_id=request.member_id, member_epoch=request.member_epoch
     )
     return HeartbeatAnswer(response=response, missing_topics={})
 
 
-def _fence(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
+def _fence(transition: Transition, group: StreamsGroup, member: StreamsMember) -> None:
     """Remove a member; the next heartbeat of anybody gives its tasks to others."""
-    step.records += records.member_tombstones(group.group_id, member.member_id)
-    step.records.append(
+    transition.records += records.member_tombstones(group.group_id, member.member_id)
+    transition.records.append(
         records.metadata_record(
             group.group_id,
             epoch=group.group_epoch + 1,
@@ -119,19 +119,19 @@ def _on_join(shard: "ShardState", event: JoinGroup, ticket: Ticket, now: Now) ->
 
 def _on_timer(shard: "ShardState", key: TimerKey, now: Now) -> Result:
     kind, group_id, member_id = key
-    step = shard.step(now)
+    transition = shard.transition(now)
     group = as_streams_group(shard.groups[group_id])
     if kind is TimerKind.INITIAL_REBALANCE:
-        _end_initial_delay(shard, step, group)
-        return step.result()
+        _end_initial_delay(shard, transition, group)
+        return transition.result()
     member = group.members.get(member_id)
     if member is None:
         return NOTHING
     if kind is TimerKind.REBALANCE and not _is_late(group, member):
         return NOTHING
-    step.schedule(key, RETRY_MS)
-    _fence(step, group, member)
-    return step.result()
+    transition.schedule(key, RETRY_MS)
+    _fence(transition, group, member)
+    return transition.result()
 
 
 def _is_late(group: StreamsGroup, member: StreamsMember) -> bool:
@@ -139,7 +139,7 @@ def _is_late(group: StreamsGroup, member: StreamsMember) -> bool:
     return member.state is MemberState.UNREVOKED_TASKS and member.member_epoch == since
 
 
-def _end_initial_delay(shard: "ShardState", step: Step, group: StreamsGroup) -> None:
+def _end_initial_delay(shard: "ShardState", transition: Transition, group: StreamsGroup) -> None:
     """Compute the target for all that joined meanwhile (rule 473).
 
     Where the topology is not configured, or topics may be others, the next heartbeat does it.
@@ -150,18 +150,18 @@ def _end_initial_delay(shard: "ShardState", step: Step, group: StreamsGroup) -> 
     if group.is_empty or configured is None or not is_due or is_computing:
         return
     work = build_target(group.targets, group.members, configured, group.assignment_configs)
-    write_target(shard, step, group, group.group_epoch, work)
+    write_target(shard, transition, group, group.group_epoch, work)
 
 
-def _on_loaded(shard: "ShardState", step: Step, group: StreamsGroup) -> None:
+def _on_loaded(shard: "ShardState", transition: Transition, group: StreamsGroup) -> None:
     """Give every member its whole session, and who gives up tasks its whole time for that."""
     config = shard.metadata.group_config(group.group_id)
     for member in group.members.values():
         session, rebalance = member_timers(group.group_id, member.member_id)
-        step.schedule(session, config.streams_session_timeout_ms)
+        transition.schedule(session, config.streams_session_timeout_ms)
         if member.state is MemberState.UNREVOKED_TASKS:
             group.soft.revoking_since[member.member_id] = member.member_epoch
-            step.schedule(rebalance, member.rebalance_timeout_ms)
+            transition.schedule(rebalance, member.rebalance_timeout_ms)
 
 
 # --- Replay (rule 486) --------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from kafkalite.group.streams.tasks import NO_TASKS, Tasks
 
 if TYPE_CHECKING:
     from kafkalite.group.shard_state import ShardState
-    from kafkalite.group.step import Step
     from kafkalite.group.streams.group import StreamsGroup
     from kafkalite.group.streams.internal_topics import ConfiguredTopology
     from kafkalite.group.streams.member import StreamsMember
+    from kafkalite.group.transition import Transition
 
 NUM_STANDBY_REPLICAS = "num.standby.replicas"
 
@@ -72,7 +72,7 @@ def build_target(
 
 def write_target(
     shard: "ShardState",
-    step: "Step",
+    transition: "Transition",
     group: "StreamsGroup",
     group_epoch: int,
     work: Sliced[Targets[Tasks]],
@@ -80,13 +80,13 @@ def write_target(
     """Write the target of an epoch; None where that takes longer than a turn, and is done later."""
     targets = at_once(work)
     if targets is None:
-        shard.compute_later(step, group.group_id)
+        shard.compute_later(transition, group.group_id)
         return None
     for member_id in targets.changed:
         target = targets.by_member[member_id]
-        step.records.append(records.target_record(group.group_id, member_id, target))
-    wall_ms = step.now.wall_ms
-    step.records.append(
+        transition.records.append(records.target_record(group.group_id, member_id, target))
+    wall_ms = transition.now.wall_ms
+    transition.records.append(
         records.target_metadata_record(group.group_id, epoch=group_epoch, timestamp_ms=wall_ms)
     )
     return targets.by_member

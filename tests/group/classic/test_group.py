@@ -167,11 +167,11 @@ class TestSubscriptions:
 class TestStates:
     def test_illegal_transition_is_a_bug(self):
         with pytest.raises(AssertionError, match=r"EMPTY.*STABLE"):
-            ClassicGroup("g").transition(GroupState.STABLE, now_wall_ms=1)
+            ClassicGroup("g").transition_to(GroupState.STABLE, now_wall_ms=1)
 
     def test_transition_notes_the_time(self):
         group = ClassicGroup("g")
-        group.transition(GroupState.PREPARING_REBALANCE, now_wall_ms=5)
+        group.transition_to(GroupState.PREPARING_REBALANCE, now_wall_ms=5)
         assert group.state_timestamp_ms == 5
 
 

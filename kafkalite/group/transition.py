@@ -1,4 +1,4 @@
-"""One event's way through a group shard: when it happens, what may be asked, what it leads to."""
+"""The transition of a group shard upon one event: when it happens, and what it leads to."""
 
 from enum import IntEnum
 
@@ -35,7 +35,7 @@ class TimerKind(IntEnum):
 TimerKey = tuple[TimerKind, str, str]
 
 
-class Step:
+class Transition:
     """Collects what one event leads to.
 
     `records` become hard state when the runtime replays them, after the event is decided: so an
