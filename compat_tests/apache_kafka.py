@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from compat_tests.cache import cached_dir, digest_of
-from compat_tests.toolchains import find_program, run_build
+from compat_tests.maven import copy_jars
+from compat_tests.toolchains import find_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,8 +35,6 @@ TOOL_JVM_OPTIONS = (
     "-Xshare:auto",
 )
 BROKER_JVM_OPTIONS = ("-Xms256m", "-Xmx1g")
-
-_COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 #: kafka-tools without Connect, which only one tool that nobody needs here uses (60 jars less).
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -143,11 +142,7 @@ def kafka_dir(version: str = KAFKA_4) -> Path:
     pom = _pom(version)
 
     def build(folder: Path) -> None:
-        (folder / "pom.xml").write_text(pom)
-        libs = folder / "libs"
-        command = [find_program("mvn"), "-B", "-q", "-f", str(folder / "pom.xml")]
-        options = ["-DincludeScope=runtime", f"-DoutputDirectory={libs}"]
-        run_build([*command, _COPY_DEPENDENCIES, *options])
+        copy_jars(pom, folder)
         (folder / "log4j2.properties").write_text(_LOG4J2_PROPERTIES)
         (folder / "log4j.properties").write_text(_LOG4J1_PROPERTIES)
 

@@ -213,9 +213,7 @@ def produced(bench: Bench, row: Row, *, idempotence: bool) -> str:
             error = result.error
         except ClientError as failure:
             error = failure.code
-    copies = len(bench.broker.records(topic))
-    told = _told(error, rule, row.fine)
-    return f"{told}, {copies} {'copy' if copies == 1 else 'copies'}"
+    return f"{_told(error, rule, row.fine)}, {_copies(bench, topic)}"
 
 
 def fetched(bench: Bench, row: Row) -> str:
@@ -235,7 +233,7 @@ def fetched(bench: Bench, row: Row) -> str:
 
 def announced(bench: Bench, row: Row) -> str:
     """Send one record to a topic that is made after the rule for its Metadata."""
-    topic, error = bench.new_name(), None
+    topic = bench.new_name()
     with bench.fault("Metadata", row, topic=topic) as rule:
         bench.broker.create_topic(topic)
         try:
@@ -243,8 +241,12 @@ def announced(bench: Bench, row: Row) -> str:
             error = bench.driver.produce(topic, records, **row.options)[0].error
         except ClientError as failure:
             error = failure.code
-    copies = len(bench.broker.records(topic))
-    return f"{_told(error, rule, row.fine)}, {copies} {'copy' if copies == 1 else 'copies'}"
+    return f"{_told(error, rule, row.fine)}, {_copies(bench, topic)}"
+
+
+def _copies(bench: Bench, topic: str) -> str:
+    count = len(bench.broker.records(topic))
+    return f"{count} {'copy' if count == 1 else 'copies'}"
 
 
 def _is_whole(row: Row) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compat_tests.cache import cached_dir, digest_of
+from compat_tests.maven import copy_jars
 from compat_tests.toolchains import find_program, run_build
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-
 #: It sends a record by the template that Spring makes of application.properties.
 _PROGRAM = """
 import org.springframework.boot.SpringApplication;
@@ -58,11 +57,8 @@ def spring_command() -> list[str]:
     """Return the command to which topic and value are added; fetches and compiles at first."""
 
     def build(folder: Path) -> None:
-        (folder / "pom.xml").write_text(_POM)
         (folder / "Main.java").write_text(_PROGRAM)
-        maven = [find_program("mvn"), "-B", "-q", "-f", str(folder / "pom.xml")]
-        libs = f"{folder}/libs"
-        run_build([*maven, _COPY, "-DincludeScope=runtime", f"-DoutputDirectory={libs}"])
+        libs = copy_jars(_POM, folder)
         javac = [find_program("javac"), "-parameters", "-d", str(folder), "-cp", f"{libs}/*"]
         run_build([*javac, str(folder / "Main.java")])
 

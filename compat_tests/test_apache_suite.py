@@ -16,6 +16,7 @@ from compat_tests.apache_suite.classes import known_reasons
 from compat_tests.apache_suite.results import COMMITTED, Results
 from compat_tests.apache_suite.running import Outcome, run_class
 from compat_tests.matrix import DOCUMENT
+from compat_tests.page import replace_part
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,25 +65,27 @@ def test_results_are_kept_by_class(tmp_path: Path) -> None:
     again = Results(path)
     again.add("a.First", Outcome(passed=4, not_applicable={"x": "needs KRaft", "y": "needs KRaft"}))
     assert json.loads(path.read_text()) == again.by_class
-    text = document.section(again.by_class)
+    text = document.section({**again.by_class, "kafka.a.Same": None, "kafka.b.Same": None})
     assert "| First | 4 |  | 2 (1) |\n" in text
     assert "| Second | 1 | 1 (2) |  |\n" in text
     assert "\n1. needs KRaft\n2. Second.works: late by &lt;5&gt; s\n" in text
-    assert text.endswith("\nNot run yet: Third.\n")
+    assert "<summary>core: 3 of 5 classes are not run yet</summary>" in text
+    assert "\n\n- Third\n- kafka.a.Same\n- kafka.b.Same\n\n</details>\n" in text
 
 
-def test_reasons_name_classes_once() -> None:
-    """What is not started has a reason."""
+def test_what_is_not_started_has_a_reason() -> None:
+    """Each name is that of a class of the suites, or of one of its methods."""
+    known = Results(COMMITTED).by_class
     for name, reason in known_reasons().items():
-        assert name.startswith(("org.apache.kafka.", "kafka.")), name
-        assert reason.rstrip("."), name
+        assert name.partition("#")[0] in known, name
+        assert reason.strip(), name
 
 
 def test_the_document_keeps_what_others_wrote(tmp_path: Path) -> None:
     """Only the part under its heading is written anew."""
     path = tmp_path / "page.md"
     path.write_text(f"# Page\n\n{document.TITLE}\n\nold\n\n## Last\n\nstays\n")
-    document.write(path, {})
+    replace_part(path, document.TITLE, document.section({}))
     text = path.read_text()
     assert text.startswith("# Page\n\n" + document.TITLE)
     assert text.endswith("\n\n## Last\n\nstays\n")

@@ -260,7 +260,8 @@ def test_managing_share_groups(page: Page) -> None:
     group = page.name("share-group")
     tool, of_group = "kafka-share-groups", ("--group", group)
     of_entity = ("--entity-type", "groups", "--entity-name", group)
-    page.run("kafka-configs", "--alter", *of_entity, "--add-config", GROUP_RESET)
+    earliest = "share.auto.offset.reset=earliest"
+    page.run("kafka-configs", "--alter", *of_entity, "--add-config", earliest)
     member = ("--topic", page.topic, *of_group)
     with (
         page.background("kafka-console-share-consumer", *member),
@@ -296,6 +297,3 @@ def test_managing_share_groups(page: Page) -> None:
     deleted = page.run(tool, "--delete", *of_group)
     assert f"Deletion of requested share groups ('{group}') was successful." in deleted
     assert group not in page.run(tool, "--list").split()
-
-
-GROUP_RESET = "share.auto.offset.reset=earliest"

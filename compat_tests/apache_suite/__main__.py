@@ -16,6 +16,7 @@ from compat_tests.apache_suite.jars import SUITES
 from compat_tests.apache_suite.results import COMMITTED, Results
 from compat_tests.apache_suite.running import Outcome, run_class
 from compat_tests.matrix import DOCUMENT
+from compat_tests.page import replace_part
 
 
 def main() -> None:
@@ -32,7 +33,7 @@ def main() -> None:
     parser.add_argument("--document", action="store_true", help="write the page from the results")
     options = parser.parse_args()
     if options.document:
-        document.write(DOCUMENT)
+        replace_part(DOCUMENT, document.TITLE, document.section())
         return
     chosen = _chosen(options.classes, options.suite or list(SUITES))
     if options.list:

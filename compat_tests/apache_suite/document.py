@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 from compat_tests.apache_kafka import KAFKA_4
 from compat_tests.apache_suite.results import COMMITTED
+from compat_tests.page import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 TITLE = "## Apache Kafka's own integration tests"
 
 #: Why methods fail (`Class.method`), where somebody found out.
 _EXPLANATIONS = Path(__file__).parent / "failures.tsv"
+
+MESSAGE_MAX = 160
+
+#: Suites of `jars` by what the names of their classes begin with.
+_SUITES = {
+    "org.apache.kafka.streams.": "streams",
+    "org.apache.kafka.tools.": "tools",
+    "org.apache.kafka.": "clients",
+    "": "core",
+}
 
 _INTRODUCTION = """{title}
 
@@ -49,19 +60,28 @@ def section(results: Mapping[str, dict[str, Any] | None] | None = None) -> str:
         failed=sum(len(row["failed"]) for row in found.values()),
         not_applicable=sum(skipped),
     )
-    others = ", ".join(name.rpartition(".")[2] for name, row in results.items() if row is None)
     numbered = "".join(f"{number}. {note}\n" for note, number in notes.items())
-    parts = [introduction + "".join(lines), numbered, others and f"Not run yet: {others}.\n"]
+    parts = [introduction + "".join(lines), numbered, *_not_run(results)]
     return "\n".join(part for part in parts if part)
 
 
-def write(document: Path, results: Mapping[str, dict[str, Any] | None] | None = None) -> None:
-    """Put the part into the document in the place of the one that is there."""
-    text = document.read_text(encoding="utf-8")
-    before, _, rest = text.partition(TITLE)
-    after = rest.partition("\n## ")
-    end = f"\n## {after[2]}" if after[1] else ""
-    document.write_text(before.rstrip("\n") + "\n\n" + section(results) + end, encoding="utf-8")
+def _not_run(results: Mapping[str, dict[str, Any] | None]) -> Iterator[str]:
+    """Yield the classes without a result, folded, a list for each suite."""
+    by_suite: dict[str, list[str]] = {}
+    for name, row in results.items():
+        if row is None:
+            by_suite.setdefault(_suite_of(name), []).append(name)
+    for suite, names in sorted(by_suite.items()):
+        count = sum(_suite_of(name) == suite for name in results)
+        shorts = [name.rpartition(".")[2] for name in names]
+        told = (s if shorts.count(s) == 1 else n for s, n in zip(shorts, names, strict=True))
+        heading = f"{suite}: {len(names)} of {count} classes are not run yet"
+        lines = "".join(f"- {name}\n" for name in told)
+        yield f"<details markdown>\n<summary>{heading}</summary>\n\n{lines}\n</details>\n"
+
+
+def _suite_of(name: str) -> str:
+    return next(suite for prefix, suite in _SUITES.items() if name.startswith(prefix))
 
 
 def _left_out(row: dict[str, Any]) -> list[str]:
@@ -74,11 +94,11 @@ def _line(name: str, row: dict[str, Any], notes: dict[str, int]) -> str:
     why = []
     for test, message in row["failed"].items():
         method = test.partition("#")[0]
-        text = explained.get(f"{short}.{method}") or _plain(message)
+        text = explained.get(f"{short}.{method}") or _beginning(message)
         why.append(f"{short}.{method}: {text}")
     if row["problem"]:
-        why.append(f"{short}: {_plain(row['problem'])}")
-    reasons = [_plain(reason) for reason in row["not_applicable"]]
+        why.append(f"{short}: {_beginning(row['problem'])}")
+    reasons = [_beginning(reason) for reason in row["not_applicable"]]
     skipped = _left_out(row)
     failed = str(len(row["failed"]) or "") or ("?" if row["problem"] else "")
     left_out = "all" if skipped == ["all"] else str(len(skipped) or "")
@@ -93,10 +113,8 @@ def _marks(texts: list[str], notes: dict[str, int]) -> str:
     return f" ({', '.join(map(str, sorted(numbers)))})" if numbers else ""
 
 
-def _plain(message: str) -> str:
-    """Return the beginning of a message, with nothing that Markdown takes for its own."""
-    text = message.replace("|", "/").replace("<", "&lt;").replace(">", "&gt;").replace("*", "\\*")
-    return text if len(text) <= 160 else text[:160] + " …"
+def _beginning(message: str) -> str:
+    return plain(message if len(message) <= MESSAGE_MAX else message[:MESSAGE_MAX] + " …")
 
 
 def _explanations() -> dict[str, str]:

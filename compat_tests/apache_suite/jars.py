@@ -10,6 +10,7 @@ from pathlib import Path
 
 from compat_tests.apache_kafka import KAFKA_4
 from compat_tests.cache import cached_dir, digest_of
+from compat_tests.maven import copy_jars
 from compat_tests.toolchains import find_program, run_build
 
 #: Test jars whose classes run, by the short name that the result file has.
@@ -19,8 +20,6 @@ SUITES = {
     "tools": "kafka-tools",
     "core": "kafka_2.13",
 }
-
-_COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 #: Jars of Kafka, and those whose test classes others use.
 _KAFKA = (
@@ -105,10 +104,7 @@ def libs_dir() -> Path:
     pom = _pom()
 
     def build(folder: Path) -> None:
-        (folder / "pom.xml").write_text(pom)
-        command = [find_program("mvn"), "-B", "-q", "-f", str(folder / "pom.xml")]
-        options = ["-DincludeScope=runtime", f"-DoutputDirectory={folder / 'libs'}"]
-        run_build([*command, _COPY_DEPENDENCIES, *options])
+        copy_jars(pom, folder)
         (folder / "log4j2.properties").write_text(_LOG4J2)
 
     return cached_dir(f"apache-suite/{KAFKA_4}-{digest_of(pom, _LOG4J2)}", build, lock="maven")

@@ -9,10 +9,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compat_tests.apache_suite.jars import RUNNER, STAND_INS, classes_dir, libs_dir
@@ -20,6 +18,7 @@ from compat_tests.toolchains import find_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 _JVM_OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 #: Kafka's build gives these to its tests, too; mocks of classes need the agent.
@@ -48,8 +47,8 @@ def run_class(
     *,
     broker: str,
     timeout_s: float,
+    keep: Path,
     not_applicable: Mapping[str, str] | None = None,
-    keep: Path | None = None,
     methods: Iterable[str] = (),
 ) -> Outcome:
     """Run a class, or only methods of it, and return what became of its tests.
@@ -57,21 +56,17 @@ def run_class(
     Args:
         broker: "kafkalite", or "apache" for Kafka's own classes.
         timeout_s: after which the Java machine is ended.
+        keep: folder for the logs; what it has is removed before.
         not_applicable: methods (`Class#method`) that are not started, with the reason.
-        keep: folder for the logs; removed at the end if None.
+        methods: to be run; all if there are none.
     """
-    with contextlib.ExitStack() as clean_up:
-        if keep is None:
-            scratch = tempfile.TemporaryDirectory(prefix="suite-", ignore_cleanup_errors=True)
-            keep = Path(clean_up.enter_context(scratch))
-        else:
-            shutil.rmtree(keep, ignore_errors=True)
-            keep.mkdir(parents=True)
-        reasons = keep / "not-applicable.tsv"
-        rows = (not_applicable or {}).items()
-        reasons.write_text("".join(f"{method}\t{reason}\n" for method, reason in rows))
-        chosen = [f"{name}#{method}" for method in methods] or [name]
-        return _run(_command(broker, keep, reasons, chosen), keep, timeout_s)
+    shutil.rmtree(keep, ignore_errors=True)
+    keep.mkdir(parents=True)
+    reasons = keep / "not-applicable.tsv"
+    rows = (not_applicable or {}).items()
+    reasons.write_text("".join(f"{method}\t{reason}\n" for method, reason in rows))
+    chosen = [f"{name}#{method}" for method in methods] or [name]
+    return _run(_command(broker, keep, reasons, chosen), keep, timeout_s)
 
 
 def _command(broker: str, keep: Path, reasons: Path, chosen: list[str]) -> list[str]:
@@ -122,10 +117,11 @@ def _run(command: list[str], keep: Path, timeout_s: float) -> Outcome:
         finally:
             watchdog.cancel()
             process.stdout.close()
-            if process.poll() is None and process.wait(30) is None:
-                process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(30)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     if process.returncode != 0:
         timed_out = process.returncode == -signal.SIGKILL
         tail = (keep / "stderr.log").read_text(errors="replace")[-1500:]

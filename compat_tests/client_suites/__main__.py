@@ -13,6 +13,7 @@ from compat_tests.client_suites.brokers import KAFKALITE, KINDS
 from compat_tests.client_suites.results import FAILED, PASSED, SKIPPED, Results
 from compat_tests.client_suites.suites import SUITES
 from compat_tests.matrix import DOCUMENT
+from compat_tests.page import replace_part
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     kept = results.outcomes.get(chosen.broker, {}) if chosen.only else {}
     results.outcomes[chosen.broker] = {**kept, **found}
     results.save()
-    document.write(DOCUMENT)
+    replace_part(DOCUMENT, document.TITLE, document.section())
     kinds = [outcome.kind for outcome in found.values()]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in (PASSED, FAILED, SKIPPED))
     print(f"{suite.TITLE} against {chosen.broker}: {counts}; all that was said: {log_file}")

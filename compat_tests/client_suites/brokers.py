@@ -64,7 +64,6 @@ def brokers_of(
     *,
     broker_config: Mapping[int, Mapping[str, Any]] | None = None,
     advertised: Mapping[int, str] | None = None,
-    listeners: Mapping[int, Mapping[str, int]] | None = None,
 ) -> Iterator[Brokers]:
     """Yield a running cluster of this kind.
 
@@ -74,34 +73,25 @@ def brokers_of(
         config: settings of all of them.
         broker_config: settings of single ones.
         advertised: `HOST:PORT` that clients are told, by broker; its own if None.
-        listeners: by broker, the ports of its listeners, each called by its protocol, PLAINTEXT
-            among them; that one at any free port if None.
     """
-    single = {number: dict((broker_config or {}).get(number, {})) for number in range(1, count + 1)}
-    chosen = {n: dict((listeners or {}).get(n, {"PLAINTEXT": unused_port()})) for n in single}
-    for number, ports in chosen.items():
-        told = {protocol: f"localhost:{port}" for protocol, port in ports.items()}
-        if advertised is not None:
-            told["PLAINTEXT"] = advertised[number]
-        single[number] |= _listeners(ports, told, own_port=unused_port())
+    ports = {number: unused_port() for number in range(1, count + 1)}
+    told = advertised or {number: f"localhost:{port}" for number, port in ports.items()}
+    single = {
+        number: {**(broker_config or {}).get(number, {}), **_listeners(port, told[number])}
+        for number, port in ports.items()
+    }
     make = _Kafkalite if kind == KAFKALITE else _Apache
-    clients = {number: ports["PLAINTEXT"] for number, ports in chosen.items()}
-    with make(config, single, clients) as brokers:
+    with make(config, single, ports) as brokers:
         yield brokers
 
 
-def _listeners(
-    ports: Mapping[str, int], told: Mapping[str, str], *, own_port: int
-) -> dict[str, str]:
+def _listeners(port: int, told: str) -> dict[str, str]:
     """Return settings by which brokers have a listener of their own, which no proxy cuts."""
-    own = f"{BROKER_LISTENER}://127.0.0.1:{own_port}"
-    places = [f"{protocol}://127.0.0.1:{port}" for protocol, port in ports.items()]
-    protocols = [f"{protocol}:{protocol}" for protocol in ports]
-    advertised = [f"{protocol}://{address}" for protocol, address in told.items()]
+    own = f"{BROKER_LISTENER}://127.0.0.1:{unused_port()}"
     return {
-        "listeners": ",".join([*places, own]),
-        "advertised.listeners": ",".join([*advertised, own]),
-        _MAP: ",".join([*protocols, f"{BROKER_LISTENER}:PLAINTEXT"]),
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},{own}",
+        "advertised.listeners": f"PLAINTEXT://{told},{own}",
+        _MAP: f"PLAINTEXT:PLAINTEXT,{BROKER_LISTENER}:PLAINTEXT",
         "inter.broker.listener.name": BROKER_LISTENER,
     }
 

@@ -8,10 +8,10 @@ from compat_tests.apache_kafka import KAFKA_4
 from compat_tests.client_suites.brokers import APACHE, KAFKALITE, KINDS
 from compat_tests.client_suites.results import FAILED, PASSED, SKIPPED, Results
 from compat_tests.client_suites.suites import SUITES
+from compat_tests.page import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 _NAMES = {KAFKALITE: "kafkalite", APACHE: "Apache Kafka"}
 
@@ -43,14 +43,6 @@ def section() -> str:
     return _INTRODUCTION + "".join(lines) + "\n" + "".join(notes)
 
 
-def write(document: Path) -> None:
-    """Put the part into the document in the place of the one that is there."""
-    before, _, rest = document.read_text(encoding="utf-8").partition(TITLE)
-    _, found, after = rest.partition("\n## ")
-    end = f"\n## {after}" if found else ""
-    document.write_text(before.rstrip("\n") + "\n\n" + section() + end, encoding="utf-8")
-
-
 def _counts(results: Results, broker: str) -> str:
     if broker not in results.outcomes:
         return "not run"
@@ -66,14 +58,7 @@ def _notes(results: Results, reasons: Mapping[str, str]) -> list[str]:
         equal = len({outcome.kind for outcome in found}) == 1
         told = f"both {found[0].kind}" if equal else ", ".join(kinds)
         said = next((outcome.why for outcome in found if outcome.why), "")
-        why = reasons.get(test) or _plain(said)
+        why = reasons.get(test) or plain(said)
         by_reason.setdefault(f"{told}: {why}", []).append(f"`{test}`")
     title = results.version.partition(":")[0]
     return [f"- {title}, {', '.join(tests)}: {why}\n" for why, tests in by_reason.items()]
-
-
-def _plain(text: str) -> str:
-    """Return a message with nothing that Markdown takes for its own."""
-    for old, new in (("|", "/"), ("<", "&lt;"), (">", "&gt;"), ("*", "\\*"), ("`", "'")):
-        text = text.replace(old, new)
-    return text

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from compat_tests.apache_kafka import classpath, java_command
 from compat_tests.cache import cached_dir, digest_of
+from compat_tests.maven import copy_jars
 from compat_tests.toolchains import find_program, run_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _SOURCE = Path(__file__).parent / "WordCount.java"
-_COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>kafkalite</groupId><artifactId>kafka-streams</artifactId><version>1</version>
@@ -45,14 +45,11 @@ def streams_classpath(version: str) -> str:
     pom = _POM.format(version=version)
 
     def build(folder: Path) -> None:
-        (folder / "pom.xml").write_text(pom)
-        libs, classes = folder / "libs", folder / "classes"
-        command = [find_program("mvn"), "-B", "-q", "-f", str(folder / "pom.xml")]
         # The rest of what Streams needs comes with Kafka's own jars.
-        options = ["-DincludeArtifactIds=kafka-streams,rocksdbjni", f"-DoutputDirectory={libs}"]
-        run_build([*command, _COPY_DEPENDENCIES, *options])
+        libs = copy_jars(pom, folder, "-DincludeArtifactIds=kafka-streams,rocksdbjni")
         jars = ":".join([classpath(version), *map(str, libs.glob("*.jar"))])
-        options = ["-nowarn", "-proc:none", "-Xlint:-options", "-d", str(classes), "-cp", jars]
+        options = ["-nowarn", "-proc:none", "-Xlint:-options", "-cp", jars]
+        options += ["-d", str(folder / "classes")]
         run_build([find_program("javac"), *options, str(_SOURCE)])
 
     kafka = classpath(version)  # Before the lock, which it takes too.
@@ -113,12 +110,6 @@ class Application:
             errors="replace",
         )
         threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
-
-    def wait_running(self, timeout: float = 60.0) -> None:
-        """Return when it has partitions and their state, and works."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._state == "RUNNING", timeout):
-                raise AssertionError(f"the application is {self._state}:\n{self.log_text()}")
 
     def kill(self) -> None:
         """End it as a crash would."""
