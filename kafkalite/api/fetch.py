@@ -70,7 +70,7 @@ def handle(request: FetchRequest, context: RequestContext) -> "FetchResponse | D
         now_ms=context.now_ms,
     )
     if len(plan.partitions) > PART_MAX:
-        return _in_steps(plan, request, reader, context)
+        return _in_steps(request, reader, context, plan)
     if reader.is_follower:
         note_progress(plan.partitions, reader, context)
     results, is_urgent, size, _ = read(
@@ -85,16 +85,17 @@ def handle(request: FetchRequest, context: RequestContext) -> "FetchResponse | D
 
 def _handle_large(request: FetchRequest, context: RequestContext) -> "Deferred[Any]":
     """Answer a request that takes many bytes to name its partitions."""
-    from kafkalite.api.large_fetch import LargeFetch
-
     context.is_consumer = True
-    return LargeFetch(request, reader_of(request, context), context)
+    return _in_steps(request, reader_of(request, context), context)
 
 
 def _in_steps(
-    plan: FetchPlan, request: FetchRequest, reader: FetchReader, context: RequestContext
+    request: FetchRequest,
+    reader: FetchReader,
+    context: RequestContext,
+    plan: FetchPlan | None = None,
 ) -> "Deferred[Any]":
-    """Answer a request whose session has very many partitions."""
+    """Answer a request for very many partitions; `plan` is what it means, if that is known."""
     from kafkalite.api.large_fetch import LargeFetch
 
     return LargeFetch(request, reader, context, plan)

@@ -42,7 +42,7 @@ class LargeFetch(Deferred[FetchResponse]):
         plan: what it means, if that is known.
     """
 
-    __slots__ = ("_context", "_plan", "_reader", "_request", "_size")
+    __slots__ = ("_context", "_reader", "_request")
 
     def __init__(
         self,

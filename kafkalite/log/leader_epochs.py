@@ -46,8 +46,8 @@ class LeaderEpochFileCache:
         """Latest epoch, -1 if there is none."""
         return self._entries[-1].epoch if self._entries else UNKNOWN_EPOCH
 
-    def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`; return whether that was new.
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note that `epoch` begins at `start_offset`.
 
         Later entries that contradict it (an equal or later epoch, or start offset) are removed: the
         log was truncated under them. Negative epochs, of batches from before epochs were written,
@@ -55,16 +55,15 @@ class LeaderEpochFileCache:
         """
         entries = self._entries
         if epoch < 0:
-            return False
+            return
         if entries:
             latest = entries[-1]
             if epoch == latest.epoch and start_offset >= latest.start_offset:
-                return False
+                return
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochStart(epoch, start_offset))
         self.is_unwritten = True
-        return True
 
     def end_offset_for(self, leader_epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return (epoch, end offset) of the largest epoch <= leader_epoch; (-1, -1) if unknown.
@@ -86,28 +85,24 @@ class LeaderEpochFileCache:
         index = bisect_right(self._entries, offset, key=_start_of)
         return self._entries[index - 1].epoch if index else UNKNOWN_EPOCH
 
-    def truncate_from_end(self, end_offset: int) -> bool:
-        """Forget epochs that begin at or after `end_offset`; return whether there were any."""
-        count = len(self._entries)
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that begin at or after `end_offset`."""
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
             self.is_unwritten = True
-        return len(self._entries) != count
 
-    def truncate_from_start(self, start_offset: int) -> bool:
-        """Forget epochs that end at or before `start_offset`; return whether anything changed.
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that end at or before `start_offset`.
 
         The epoch that `start_offset` lies in now begins there.
         """
         index = bisect_right(self._entries, start_offset, key=_start_of)
         if index == 0:
-            return False
+            return
         first = EpochStart(self._entries[index - 1].epoch, start_offset)
-        if index == 1 and self._entries[0] == first:
-            return False
-        self._entries[:index] = [first]
-        self.is_unwritten = True
-        return True
+        if index > 1 or self._entries[0] != first:
+            self._entries[:index] = [first]
+            self.is_unwritten = True
 
     def clear(self) -> None:
         """Forget all epochs."""

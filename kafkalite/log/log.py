@@ -182,7 +182,7 @@ class Log:
             origin=origin,
         )
         producers = self.producers
-        markers: dict[int, EndMarker | None] | None = None
+        markers: Markers | None = None
         start_offset = self.log_start_offset
         offset = first_offset = self.log_end_offset
         for position, header in valid.batches:

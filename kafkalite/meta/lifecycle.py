@@ -55,12 +55,9 @@ class BrokerLifecycle:
             return False
         if self.broker_epoch < 0:
             return True
-        known = image.brokers.get(self._config.node_id)
-        return (
-            known is not None
-            and known.broker_epoch == self.broker_epoch
-            and known.endpoints != self.own_broker().endpoints
-        )
+        if not self.is_registered_in(image):
+            return False
+        return image.brokers[self._config.node_id].endpoints != self.own_broker().endpoints
 
     async def renew_registration(self) -> None:
         """Register under a new broker epoch after a lost session, or other addresses."""

@@ -170,7 +170,7 @@ class RegistryState:
     modes: dict[str | None, Mode] = field(default_factory=dict)
     _ids: dict[Schema, dict[int, None]] = field(default_factory=dict)
     _users: dict[int, set[tuple[str, int]]] = field(default_factory=dict)
-    _referrers: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    _referrers: dict[tuple[str, int], dict[int, None]] = field(default_factory=dict)
     last_id: int = 0
 
     # --- Replay ----------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class RegistryState:
             self._ids.setdefault(schema, {})[schema_id] = None
             self._users.setdefault(schema_id, set()).add((key.subject, key.version))
             for each in schema.references:
-                self._referrers.setdefault((each.subject, each.version), set()).add(schema_id)
+                self._referrers.setdefault((each.subject, each.version), {})[schema_id] = None
             self.last_id = max(self.last_id, schema_id)
         if before is not None and before.schema_id != getattr(value, "schema_id", None):
             self._forget(before)
@@ -416,11 +416,10 @@ def read_references(said: object) -> tuple[Reference, ...]:
     return tuple(found)
 
 
-def _discard(found: dict[Any, Any], key: object, schema_id: int) -> None:
-    """Take an id out of what is kept under a key, which goes with the last one."""
+def _discard(found: dict[Any, dict[int, None]], key: object, schema_id: int) -> None:
+    """Take an id out of those that are kept under a key, which goes with the last one."""
     there = found.get(key, {})
-    if schema_id in there:
-        (there.pop if isinstance(there, dict) else there.remove)(schema_id)
+    there.pop(schema_id, None)
     if not there:
         found.pop(key, None)
 

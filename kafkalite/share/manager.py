@@ -26,8 +26,6 @@ from kafkalite.share.reset import LATEST, ResetStrategy, parse_reset
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from kafkalite.clock import Clock
     from kafkalite.meta.group_configs import GroupConfigs
     from kafkalite.share.persister import Persister
@@ -330,11 +328,6 @@ class SharePartitionManager:
                 delay_s = (self._alarm_ms - self._clock.monotonic_ms()) / 1000
                 with trio.move_on_after(max(delay_s, 0)):
                     await self._alarm.wait()
-
-
-def share_partition_key(group_id: str, topic_id: "UUID", index: int) -> SharePartitionKey:
-    """Return the key of a share partition."""
-    return SharePartitionKey(group_id, topic_id, index)
 
 
 def _timestamp(strategy: ResetStrategy, now_ms: int) -> int:

@@ -1,11 +1,11 @@
 """Simulated members of a consumer group of Kafka 4 (KIP-848): the broker assigns."""
 
-from typing import ClassVar, Final
+from typing import Final
 
 import trio
 
-from kafkalite.sim.client import Client, Unanswered
-from kafkalite.sim.consumers import GroupClient
+from kafkalite.sim.client import Client
+from kafkalite.sim.heartbeat_members import LEAVE_EPOCH, REBALANCE_TIMEOUT_MS, HeartbeatMember
 from kafkalite.sim.workload import Workload
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode
@@ -18,84 +18,28 @@ from kafkalite.wire.messages.consumer_group_heartbeat import (
 
 GROUP: Final = "consumers"
 HEARTBEAT_VERSION: Final = 1
-REBALANCE_TIMEOUT_MS: Final = 3_000
-LEAVE_EPOCH: Final = -1
 NOT_SAID: Final = -1
-ZOMBIE_S: Final = 6.0
-"""Longer than a session: the member goes on without knowing that its partitions are others' now."""
 
 
-class ConsumerMember(GroupClient):
-    """Commits ever larger offsets for what it has; what it is to give up it has a while longer."""
-
-    COMMIT_VERSION: ClassVar[int] = 9
-    FINAL_ERRORS: ClassVar[frozenset[ErrorCode]] = frozenset(
-        {
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            ErrorCode.GROUP_ID_NOT_FOUND,
-        }
-    )
-    PASSING_ERRORS: ClassVar[frozenset[ErrorCode]] = frozenset(
-        {
-            ErrorCode.STALE_MEMBER_EPOCH,
-            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-            ErrorCode.REQUEST_TIMED_OUT,
-        }
-    )
+class ConsumerMember(HeartbeatMember):
+    """A member that has what it is to give up a while longer."""
 
     def __init__(self, client: Client, work: Workload) -> None:
         super().__init__(client, work, GROUP)
-        self._lives = 0
-        self._positions: dict[TopicPartition, int] = {}
-        self._forget()
-
-    async def run(self) -> None:
-        """Join, work, and join again until cancelled."""
-        await trio.sleep(self._work.random.uniform(0, 4))
-        while True:
-            try:
-                await self._live()
-            except Unanswered:
-                self._coordinator = None
-            await self._work.pause()
 
     def _forget(self) -> None:
-        self._work.release(self._group, self._member_id)
-        self._generation = 0
+        super()._forget()
         self._assigned: list[TopicPartitions] = []
         self._owned: list[TopicPartitions] = []
         """What it has; more than it is assigned until it says that it has given something up."""
-        self._positions = {}
         self._knows_all = False
-        self._sure_until = 0.0
 
-    async def _live(self) -> None:
-        """Heartbeat and commit, until an answer fails to come or the member goes."""
-        work = self._work
-        for _ in range(work.random.randint(3, 20)):
-            if work.random.random() < 0.6:
-                self._give_up()
-            if not await self._heartbeat():
-                return
-            if work.random.random() < 0.1:
-                await trio.sleep(ZOMBIE_S)
-            if not await self._commit_all():
-                return
-            await trio.sleep(work.random.uniform(0.1, 0.5))
-        end = work.random.random()
-        if end < 0.2:
-            self._forget()
-            self._generation = LEAVE_EPOCH
-            await self._heartbeat()
-        if end < 0.4:
-            self._lives += 1  # gone, maybe without a word; another one comes
-            self._forget()
-
-    def _give_up(self) -> None:
-        """Have no more than is assigned; the next heartbeat says so."""
-        self._owned = self._assigned
-        self._note()
+    async def _stay(self) -> bool:
+        if self._work.random.random() < 0.6:
+            # It has no more than is assigned, and says so by the heartbeat.
+            self._owned = self._assigned
+            self._note_owned()
+        return await self._heartbeat()
 
     async def _heartbeat(self) -> bool:
         self._member_id = f"{self._client.name}-{self._lives}"
@@ -135,40 +79,15 @@ class ConsumerMember(GroupClient):
         if not gives_up or not self._sure_until:
             # So long nobody is removed who knows what to give up, and is not about to.
             self._sure_until = asked_at + REBALANCE_TIMEOUT_MS / 1_000
-        self._note()
-        places = self._places(self._owned)
-        for place in places:
-            if place not in self._positions:
-                position = await self._fetch_offset(place)
-                if position is None:
-                    return False
-                self._positions[place] = position
-        return True
+        self._note_owned()
+        return await self._begin(self._places(self._owned))
 
-    def _note(self) -> None:
-        """Have it checked that nobody else has what this member has."""
-        places = self._places(self._owned)
-        for place in [*self._positions]:
-            if place not in places:
-                del self._positions[place]
-        self._work.on_owned(
-            self._group,
-            self._member_id,
-            places,
-            coordinator=self._coordinator,
-            until=self._sure_until if self._knows_all else 0.0,
-        )
+    def _note_owned(self) -> None:
+        self._note(self._places(self._owned), is_sure=self._knows_all)
 
     def _places(self, topics: list[TopicPartitions]) -> list[TopicPartition]:
         name = self._work.places[0].topic
         return [TopicPartition(name, number) for number in sorted(_numbers(topics))]
-
-    async def _commit_all(self) -> bool:
-        for place in [*self._positions]:
-            self._positions[place] += self._work.random.randint(1, 10)
-            if not await self._commit(place, self._positions[place]):
-                return False
-        return True
 
 
 def _numbers(topics: list[TopicPartitions]) -> set[int]:

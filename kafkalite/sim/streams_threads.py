@@ -1,11 +1,11 @@
 """Simulated threads of Kafka Streams: members of a streams group (KIP-1071)."""
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import trio
 
-from kafkalite.sim.client import Client, Unanswered
-from kafkalite.sim.consumers import GroupClient
+from kafkalite.sim.client import Client
+from kafkalite.sim.heartbeat_members import LEAVE_EPOCH, REBALANCE_TIMEOUT_MS, HeartbeatMember
 from kafkalite.sim.workload import Workload
 from kafkalite.types import TopicPartition
 from kafkalite.wire.errors import ErrorCode
@@ -21,82 +21,29 @@ from kafkalite.wire.messages.streams_group_heartbeat import (
 
 GROUP: Final = "streams"
 CHANGELOG: Final = "streams-changelog"
-REBALANCE_TIMEOUT_MS: Final = 3_000
-LEAVE_EPOCH: Final = -1
-ZOMBIE_S: Final = 6.0
-"""Longer than a session: the thread goes on without knowing that its tasks are others' now."""
 
 
-class StreamsThread(GroupClient):
+class StreamsThread(HeartbeatMember):
     """Processes the partitions of one topic as tasks, each with a state store."""
-
-    COMMIT_VERSION: ClassVar[int] = 9
-    FINAL_ERRORS: ClassVar[frozenset[ErrorCode]] = frozenset(
-        {
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            ErrorCode.GROUP_ID_NOT_FOUND,
-        }
-    )
-    PASSING_ERRORS: ClassVar[frozenset[ErrorCode]] = frozenset(
-        {
-            ErrorCode.STALE_MEMBER_EPOCH,
-            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-            ErrorCode.REQUEST_TIMED_OUT,
-        }
-    )
 
     def __init__(self, client: Client, work: Workload, *, name: str, process: str) -> None:
         super().__init__(client, work, GROUP)
         self._name = name
         self._process = process
-        self._lives = 0
-        self._positions: dict[TopicPartition, int] = {}
-        self._forget()
-
-    async def run(self) -> None:
-        """Join, work, and join again until cancelled."""
-        await trio.sleep(self._work.random.uniform(0, 4))
-        while True:
-            try:
-                await self._live()
-            except Unanswered:
-                self._coordinator = None
-            await self._work.pause()
 
     def _forget(self) -> None:
-        self._work.release(self._group, self._member_id)
-        self._generation = 0
+        super()._forget()
         self._active: list[TaskIds] = []
         self._standby: list[TaskIds] = []
-        self._positions = {}
         self._knows_tasks = False
         self._has_said = True
         """What it owns, since it was last told of other tasks."""
-        self._sure_until = 0.0
 
-    async def _live(self) -> None:
-        """Heartbeat and commit, until an answer fails to come or the thread goes."""
-        work = self._work
-        for _ in range(work.random.randint(3, 20)):
-            is_new = self._generation == 0
-            if not await self._heartbeat(says_owned=is_new or work.random.random() < 0.5):
-                return
-            if work.random.random() < 0.1:
-                await trio.sleep(ZOMBIE_S)
-            if not await self._commit_all():
-                return
-            await trio.sleep(work.random.uniform(0.1, 0.5))
-        end = work.random.random()
-        if end < 0.2:
-            self._forget()
-            self._generation = LEAVE_EPOCH
-            await self._heartbeat(says_owned=False)
-        if end < 0.4:
-            self._lives += 1  # gone, maybe without a word; another one comes
-            self._forget()
+    async def _stay(self) -> bool:
+        is_new = self._generation == 0
+        return await self._heartbeat(says_owned=is_new or self._work.random.random() < 0.5)
 
-    async def _heartbeat(self, *, says_owned: bool) -> bool:
+    async def _heartbeat(self, *, says_owned: bool = False) -> bool:
         self._member_id = f"{self._name}-{self._lives}"
         request = StreamsGroupHeartbeatRequest(
             group_id=self._group,
@@ -138,31 +85,8 @@ class StreamsThread(GroupClient):
             for tasks in self._active
             for number in tasks.partitions
         ]
-        self._work.on_owned(
-            self._group,
-            self._member_id,
-            places,
-            coordinator=self._coordinator,
-            until=self._sure_until if self._knows_tasks else 0.0,
-        )
-        for place in [*self._positions]:
-            if place not in places:
-                del self._positions[place]
-        for place in places:
-            if place in self._positions:
-                continue
-            position = await self._fetch_offset(place)
-            if position is None:
-                return False
-            self._positions[place] = position
-        return True
-
-    async def _commit_all(self) -> bool:
-        for place in [*self._positions]:
-            self._positions[place] += self._work.random.randint(1, 10)
-            if not await self._commit(place, self._positions[place]):
-                return False
-        return True
+        self._note(places, is_sure=self._knows_tasks)
+        return await self._begin(places)
 
 
 def _topology(topic: str) -> Topology:

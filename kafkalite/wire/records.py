@@ -44,7 +44,6 @@ MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
 `max.message.bytes` of 1 MiB this still allows for a ratio of 256, beyond real data."""
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_OFFSET_LENGTH_EPOCH = struct.Struct(">qii")
 _EPOCH_POSITION = 12
 _CRC_POSITION = 17
 _CRC_END = 21
@@ -54,7 +53,6 @@ _MAX_TIMESTAMP_POSITION = 35
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _UINT32 = struct.Struct(">I")
-_LENGTH_POSITION = 8
 _SEQUENCE_RANGE = 1 << 31
 
 _unpack_header = _HEADER.unpack_from

@@ -1,7 +1,4 @@
-"""Counts about a broker's session with ZooKeeper, as Kafka 3.9's SessionExpireListener has them.
-
-Kept by kazoo's threads and by trio's; each number has one writer.
-"""
+"""Counts about a broker's session with ZooKeeper, as Kafka 3.9's SessionExpireListener has them."""
 
 from collections import deque
 from time import perf_counter
