@@ -6,6 +6,7 @@ ones (KIP-339). Flexible from v2 and v1. Changes take effect before they are ans
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from kafkalite.api.describe_configs import BROKER_LOGGER_RESOURCE
 from kafkalite.api.handler import Handler
 from kafkalite.deferred import Deferred
 from kafkalite.meta.alter_configs import check_broker_name
-from kafkalite.meta.changes import Change
+from kafkalite.meta.changes import BROKER_RESOURCE, Change
 from kafkalite.meta.events import AlterConfigs, Event, IncrementalAlterConfigs
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages import alter_configs as full
@@ -108,12 +109,47 @@ async def _submit(
         ):
             results.append(_alter_loggers(event, context, validate_only=validate_only))
         else:
-            results.append(None)
-            stored.append(event)
+            try:
+                stored.append(_with_encoded_passwords(event, context))
+            except KafkaError as error:
+                results.append(error)
+            else:
+                results.append(None)
     metadata = context.services.metadata
     submit = metadata.preview if validate_only else metadata.submit_all
     answers = iter(await submit(stored))
     return [next(answers) if result is None else result for result in results]
+
+
+def _with_encoded_passwords(
+    event: AlterConfigs | IncrementalAlterConfigs, context: RequestContext
+) -> AlterConfigs | IncrementalAlterConfigs:
+    """Return an event in which a broker's passwords are encoded, if there is a secret (rule 255).
+
+    Raises:
+        KafkaError: INVALID_REQUEST, they cannot be encoded.
+    """
+    config = context.services.config
+    if event.resource_type != BROKER_RESOURCE or not config.value("password.encoder.secret"):
+        return event
+    from kafkalite.security.password_encoder import PasswordEncoder, PasswordError, is_password
+
+    encoder = PasswordEncoder.of(config)
+    assert encoder is not None
+    try:
+        if isinstance(event, AlterConfigs):
+            configs = [
+                (name, encoder.encode(value) if value and is_password(name) else value)
+                for name, value in event.configs
+            ]
+            return replace(event, configs=configs)
+        operations = [
+            (name, operation, encoder.encode(value) if value and is_password(name) else value)
+            for name, operation, value in event.operations
+        ]
+        return replace(event, operations=operations)
+    except PasswordError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def _alter_loggers(

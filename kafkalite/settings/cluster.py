@@ -190,7 +190,18 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("unstable.api.versions.enable", BOOLEAN, False, inert=True, internal=True),
     Setting("unstable.feature.versions.enable", BOOLEAN, False, inert=True, internal=True),
-    # Of Apache Kafka 3.9, the last that kept its metadata there.
+    # Of Apache Kafka 3.9, the last that kept its metadata in ZooKeeper.
+    Setting(
+        "password.encoder.cipher.algorithm",
+        STRING,
+        "AES/CBC/PKCS5Padding",
+        choices=("AES/CBC/PKCS5Padding", "AES/GCM/NoPadding"),
+    ),
+    Setting("password.encoder.iterations", INT, 4_096, minimum=1_024),
+    Setting("password.encoder.key.length", INT, 128, minimum=128, maximum=256),
+    Setting("password.encoder.keyfactory.algorithm", STRING, None),
+    Setting("password.encoder.old.secret", PASSWORD, None),
+    Setting("password.encoder.secret", PASSWORD, None),
     Setting("zookeeper.clientCnxnSocket", STRING, None),
     Setting("zookeeper.connect", STRING, None),
     Setting("zookeeper.connection.timeout.ms", INT, None),

@@ -3,6 +3,9 @@ import logging
 import pytest
 
 from kafkalite.api.alter_configs import HANDLERS, refuse_full, refuse_incremental
+from kafkalite.meta.events import AlterConfigs
+from kafkalite.meta.image import ConfigResource
+from kafkalite.security.password_encoder import PasswordEncoder
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages import alter_configs as full
 from kafkalite.wire.messages import incremental_alter_configs as incremental
@@ -200,3 +203,48 @@ def test_an_error_of_the_whole_request_is_answered_for_each_resource(kit):
     ]
     second = incremental.IncrementalAlterConfigsRequest(resources=changing((TOPIC, "a", [])))
     assert codes(refuse_incremental(second, error, kit.context(1)).responses) == [-1]
+
+
+class TestPasswords:
+    """Rule 255: a broker's passwords are encoded where `password.encoder.secret` is set."""
+
+    NAME = "listener.name.internal.ssl.key.password"
+
+    def stored(self, kit):
+        return kit.image.configs_of(ConfigResource(BROKER, "1"))
+
+    @pytest.mark.parametrize("kind", ["full", "incremental"])
+    def test_they_are_stored_encoded_and_in_force_as_they_are(self, kind):
+        kit = MetadataKit(password_encoder_secret="secret", node_id="1")
+        if kind == "full":
+            (answer,) = replace(kit, (BROKER, "1", [(self.NAME, "open sesame")]))
+        else:
+            (answer,) = change(kit, (BROKER, "1", [(self.NAME, SET, "open sesame")]))
+        assert answer.error_code == ErrorCode.NONE
+        stored = self.stored(kit)[self.NAME]
+        assert "open sesame" not in stored
+        assert PasswordEncoder("secret").decode(stored) == "open sesame"
+        assert kit.config.for_listener("INTERNAL").text("ssl.key.password") == "open sesame"
+        change(kit, (BROKER, "1", [("log.cleaner.threads", SET, "2")]))
+        assert self.stored(kit)[self.NAME] == stored, "nobody else touches it"
+        change(kit, (BROKER, "1", [(self.NAME, DELETE, None)]))
+        assert self.NAME not in self.stored(kit)
+
+    def test_without_a_secret_they_are_stored_as_they_are(self, kit):
+        change(kit, (BROKER, "1", [(self.NAME, SET, "open sesame")]))
+        assert self.stored(kit)[self.NAME] == "open sesame"
+
+    def test_one_that_cannot_be_encoded_is_refused(self):
+        kit = MetadataKit(password_encoder_secret="s", password_encoder_key_length="200")
+        (answer,) = change(kit, (BROKER, "1", [(self.NAME, SET, "x")]))
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+        assert "200 bits" in answer.error_message
+
+    def test_one_of_another_secret_is_left_out_and_told(self, caplog):
+        kit = MetadataKit(password_encoder_secret="secret", node_id="1")
+        theirs = PasswordEncoder("theirs").encode("open sesame")
+        values = {self.NAME: theirs, "listener.name.internal.ssl.key.location": "x"}
+        kit.submit(AlterConfigs(resource_type=BROKER, resource_name="1", configs=[*values.items()]))
+        assert kit.config.for_listener("INTERNAL").text("ssl.key.password") is None
+        assert "could not be decoded" in caplog.text
+        assert "open sesame" not in caplog.text

@@ -34,7 +34,7 @@ KNOWN_DIFFERENCES = {
     ("broker", "listener.security.protocol.map"): "read-only",
 }
 
-FROM_BEFORE_4_0 = "zookeeper."
+FROM_BEFORE_4_0 = ("zookeeper.", "password.encoder.")
 """Settings of Apache Kafka 3.9 that 4.0 dropped, and that mean here what they meant there."""
 
 

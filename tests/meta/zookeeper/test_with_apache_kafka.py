@@ -1,15 +1,31 @@
 """Rules and users in a secured ensemble, as Apache Kafka 3.9's own tools read and write them."""
 
 import json
+import socket
+import ssl
+import subprocess
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 import kafkalite
-from compat_tests.apache_kafka import KAFKA_3_9, TOOL_JVM_OPTIONS, run_tool
+from compat_tests.apache_kafka import KAFKA_3_9, TOOL_JVM_OPTIONS, java_command, run_tool
 from kafkalite.client.acls import list_rules
 from kafkalite.config import load_config
 from kafkalite.meta.zookeeper.access import ZookeeperAccess
+from kafkalite.security.password_encoder import CBC
 from kafkalite.security.shorthand import allow, deny
 from kafkalite.testing.processes import wait_until_true
 from kafkalite.testing.zookeeper import MODULE, login_module
@@ -17,6 +33,20 @@ from kafkalite.testing.zookeeper import MODULE, login_module
 pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
 
 AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+SECRET = "of the brokers"
+
+DECODE = """
+import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.security.PasswordEncoder;
+
+public class Decode {
+    public static void main(String[] words) throws Exception {
+        PasswordEncoder encoder =
+            PasswordEncoder.encrypting(new Password(words[0]), null, words[2], 128, 4096);
+        System.out.print(encoder.decode(words[1]).value());
+    }
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +56,10 @@ def cluster():
         deny("bob", "write", topic="bills-*", host="10.0.0.1"),
         allow("carol", "all", group="g", transactional_id="t", cluster="kafka-cluster"),
     ]
-    with kafkalite.Cluster(1, tls=True, users={"alice": "secret"}, acls=rules) as running:
+    settings = {"password.encoder.secret": SECRET}
+    with kafkalite.Cluster(
+        1, tls=True, users={"alice": "secret"}, acls=rules, config=settings
+    ) as running:
         yield running
 
 
@@ -144,6 +177,58 @@ def test_what_kafka_3_9_writes_is_read_here_and_looks_the_same(cluster, tools, n
     told = [json.loads(each) for each in notices(nodes, "/config/changes")]
     for name in ("alice", "zoe"):
         assert {"version": 2, "entity_path": f"users/{name}"} in told
+
+
+def test_kafka_3_9_decodes_passwords_that_are_set_here(cluster, nodes, tmp_path):
+    """Rule 255: and nobody finds them in any node."""
+    name, password = "listener.name.other.ssl.key.password", "open sesame, please"
+    entry = ConfigEntry(name, password, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
+    settings = {**cluster.client_settings(user="admin"), "log_level": 0}
+    admin = AdminClient(settings)
+    (done,) = admin.incremental_alter_configs([resource]).values()
+    done.result(20)
+    stored = json.loads(nodes.get("/config/brokers/1")[0])["config"][name]
+    program = tmp_path / "Decode.java"
+    program.write_text(DECODE)
+    command = java_command(KAFKA_3_9, str(program), SECRET, stored, CBC)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout == password
+    for change in nodes.get_children("/changes"):
+        assert password.encode() not in nodes.get(f"/changes/{change}")[0]
+
+
+def test_passwords_that_kafka_3_9_has_encoded_open_the_keys_of_a_listener(cluster, tools, tmp_path):
+    """Rule 255: its tool writes them while a broker is away, as before its first start."""
+    store, password = tmp_path / "locked.pem", "a locked key"
+    plain = cluster.security.certificates.client_file("locked")
+    store.write_bytes(locked(plain.read_bytes(), password.encode()))
+    prefix = f"listener.name.{cluster.security.listener.lower()}."
+    changed = {"ssl.keystore.type": "PEM", "ssl.keystore.location": store}
+    changed["ssl.key.password"] = password
+    words = ",".join(f"{prefix}{name}={value}" for name, value in changed.items())
+    cluster.stop(1)
+    tools.configs(
+        *("--alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config"),
+        f"{words},password.encoder.secret={SECRET}",
+    )
+    cluster.restart(1)
+    context = ssl.create_default_context(cafile=cluster.ca_file)
+    context.check_hostname = False
+    host, _, port = cluster.bootstrap.rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=20) as plain_socket,
+        context.wrap_socket(plain_socket) as connection,
+    ):
+        assert connection.getpeercert()["subject"] == ((("commonName", "locked"),),)
+
+
+def locked(pem, password):
+    """Return a certificate and its key with a password for the key."""
+    key = load_pem_private_key(pem, None)
+    lock = BestAvailableEncryption(password)
+    sealed = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock)
+    return sealed + pem[pem.index(b"-----BEGIN CERTIFICATE") :]
 
 
 def notices(nodes, folder):
