@@ -98,6 +98,19 @@ class Tail:
             await self._changed.wait()
 
 
+def _event(number: int, entry: Entry, *, whole: bool, raw: bool) -> bytes:
+    """Return a request as it is sent; made once for all who follow."""
+    key = (whole, raw)
+    text = entry.events.get(key)
+    if text is None:
+        found = entry_json(number, entry, whole=whole)
+        if raw and entry.raw is not None:
+            found["raw"] = [base64.b64encode(each).decode() for each in entry.raw]
+            found["local"] = list(entry.context.local_address[:2])
+        text = entry.events[key] = event("request", found, event_id=number)
+    return text
+
+
 class LiveRoutes:
     """Answers about requests and clients of this broker."""
 
@@ -198,11 +211,7 @@ class LiveRoutes:
                     pieces += event("dropped", {"dropped": number - expected})
                 expected = number + 1
                 if wanted.matches(entry):
-                    found = entry_json(number, entry, whole=whole)
-                    if raw and entry.raw is not None:
-                        found["raw"] = [base64.b64encode(each).decode() for each in entry.raw]
-                        found["local"] = list(entry.context.local_address[:2])
-                    pieces += event("request", found, event_id=number)
+                    pieces += _event(number, entry, whole=whole, raw=raw)
                     if len(pieces) >= SEND_BYTES:
                         yield bytes(pieces)
                         pieces.clear()

@@ -54,12 +54,14 @@ class Entry:
 
     Attributes:
         exchange: without request and result, if it has the bytes of both.
+        events: what those are sent who follow, by how much of it they want.
     """
 
-    __slots__ = ("_messages", "exchange")
+    __slots__ = ("_messages", "events", "exchange")
 
     def __init__(self, exchange: "InFlightRequest") -> None:
         self.exchange = exchange
+        self.events: dict[tuple[bool, bool], bytes] = {}
         self._messages: tuple[Any, Any] | None = None
 
     @property

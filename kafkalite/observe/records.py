@@ -11,11 +11,14 @@ from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 from kafkalite.client.consumer import visible_batches
 from kafkalite.http.slices import Slices
 from kafkalite.observe.cluster import (
     EARLIEST,
     LATEST,
+    PAUSE_S,
     Cluster,
     TopicView,
     check,
@@ -31,6 +34,7 @@ from kafkalite.wire.messages.fetch import (
     FETCH,
     FetchPartition,
     FetchRequest,
+    FetchResponse,
     FetchTopic,
 )
 from kafkalite.wire.records import (
@@ -53,6 +57,9 @@ BACK_OFFSETS: Final = 2_000
 
 BACK_MIN: Final = 100
 """It begins with so many, which it reads whatever time that takes."""
+
+THROTTLED_MAX_S: Final = 20.0
+"""A search waits for its quota so long, and then tells of it."""
 
 READ_COMMITTED: Final = 1
 BATCH_MAX_BYTES: Final = 64 * 1024 * 1024
@@ -163,12 +170,7 @@ async def _read_some(
             )
         ],
     )
-    answer = await cluster.ask(FETCH, request, broker=leader)
-    check(answer.error_code)
-    (data,) = answer.responses[0].partitions if answer.responses else (None,)
-    if data is None:
-        reading.cursor[place.partition] = end
-        return
+    (data,) = (await _fetched(cluster, request, leader)).responses[0].partitions
     if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset > at:
         reading.cursor[place.partition] = data.log_start_offset
         return
@@ -198,6 +200,22 @@ async def _read_some(
         moved = end  # what is left is not there for this reader, such as an open transaction
     reading.scanned += moved - at
     reading.cursor[place.partition] = moved
+
+
+async def _fetched(cluster: Cluster, request: FetchRequest, leader: int) -> FetchResponse:
+    """Return an answer that has the partition: not that to a client over its quota (rule 561)."""
+    with trio.move_on_after(THROTTLED_MAX_S):
+        while True:
+            answer = await cluster.ask(FETCH, request, broker=leader)
+            check(answer.error_code)
+            if answer.responses:
+                return answer
+            await trio.sleep(max(answer.throttle_time_ms / 1_000, PAUSE_S))
+    raise KafkaError(
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        f"no records are told for {THROTTLED_MAX_S:.0f} s: the quota of this client "
+        "(consumer_byte_rate) is too small",
+    )
 
 
 def _records(

@@ -8,6 +8,7 @@ import trio
 from kafkalite.api.handler import Handler
 from kafkalite.http.streams import QUEUE_MAX
 from kafkalite.network.in_flight import InFlightRequest
+from kafkalite.observe import api_live
 from kafkalite.observe.api_live import TAIL_MAX_BYTES, LiveRoutes, Tail
 from kafkalite.observe.entries import ENTRY_BYTES, Entry, SizeOnly
 from kafkalite.wire.header import RequestHeader
@@ -80,3 +81,21 @@ async def test_events_are_sent_though_requests_come_faster_than_they_are_made(au
         assert busy.number == 3
         assert b"event: request" in await anext(events)
     await events.aclose()
+
+
+async def test_a_request_is_made_text_of_once_for_all_who_follow(autojump_clock, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        api_live, "entry_json", lambda number, *_, **__: made.append(number) or {"id": number}
+    )
+    seen, tails = entry(), [Tail() for _ in range(100)]
+    everything = SimpleNamespace(matches=lambda _: True)
+    told = []
+    for tail in tails:
+        tail.put(1, seen)
+        events = LiveRoutes._events(None, tail, everything, whole=False, raw=False)
+        await anext(events)
+        told.append(await anext(events))
+        await events.aclose()
+    assert made == [1]
+    assert set(told) == {b'id: 1\nevent: request\ndata: {"id":1}\n\n'}
