@@ -30,7 +30,7 @@ class BrokerProcess:
         host: address to listen on, for clients; other brokers come in by loopback.
         port: for clients.
         peer_port: for other brokers; None where `settings` name the listeners.
-        http_port: for HTTP, on loopback; None for none.
+        http_port: for HTTP, on loopback unless `http_host` is set; None for none.
         settings: by Kafka's names; listeners and the like are added to them.
         protocol: of both listeners; that for clients is called so.
     """
@@ -53,6 +53,7 @@ class BrokerProcess:
         self.port = port
         self.peer_port = peer_port
         self.http_port = http_port
+        self.http_host = "127.0.0.1"
         self.peer_host = "127.0.0.1"
         self.advertised_peer_port = peer_port
         """The port that other brokers are told: that of a proxy, where there is one."""
@@ -80,7 +81,7 @@ class BrokerProcess:
         if self.http_port is None:
             return None
         token = self.settings.get("kafkalite.http.token")
-        return f"http://127.0.0.1:{self.http_port}" + (f"/?token={token}" if token else "")
+        return f"http://{self.http_host}:{self.http_port}" + (f"/?token={token}" if token else "")
 
     @property
     def data_dir(self) -> Path:
@@ -187,7 +188,7 @@ class BrokerProcess:
             {}
             if self.http_port is None
             else {
-                "kafkalite.http.listener": f"127.0.0.1:{self.http_port}",
+                "kafkalite.http.listener": f"{self.http_host}:{self.http_port}",
                 "kafkalite.control": "true",
                 "kafkalite.journal.max.bytes": str(JOURNAL_BYTES),
             }

@@ -10,6 +10,7 @@ Everything is a process of its own on loopback, and ends with the test's process
 """
 
 import contextlib
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -64,8 +65,8 @@ class Cluster(SecuredCluster, ClusterHttp):
         host: address to listen on for clients.
         ports: of each broker, the one for clients and the one for brokers; any free ones if None.
         durable: let ZooKeeper force each write to disk.
-        control: give each broker an HTTP port, by which its faults and its clock are set; not
-            with `namespaces`.
+        control: give each broker an HTTP port, by which its faults and its clock are set; with
+            `namespaces` it asks for a token, which is in its URL.
         tls: encrypt everything: clients, brokers among themselves, ZooKeeper.
         users: passwords by name, for clients; brokers then log in at each other and at ZooKeeper.
         acls: rules, as `kafkalite.security.shorthand.allow` and `deny` make them.
@@ -120,6 +121,8 @@ class Cluster(SecuredCluster, ClusterHttp):
         self._zookeeper_address = zookeeper
         self._isolated: set[int] = set()
         settings = {**TEST_SETTINGS, **replication_settings(brokers)}
+        if namespaces:
+            settings["kafkalite.http.token"] = secrets.token_urlsafe(16)
         if self.security is not None:
             settings |= self.security.cluster_settings(self.zookeeper)
         settings |= _texts(config)
@@ -133,7 +136,7 @@ class Cluster(SecuredCluster, ClusterHttp):
                 host=host,
                 port=chosen[number][0],
                 peer_port=chosen[number][1],
-                http_port=unused_port() if control and not namespaces else None,
+                http_port=unused_port() if control else None,
                 settings={**settings, **_texts((broker_config or {}).get(number))},
                 protocol="PLAINTEXT" if self.security is None else self.security.listener,
             )
@@ -577,6 +580,7 @@ class Cluster(SecuredCluster, ClusterHttp):
             self.zookeeper.prefix = namespaces.prefix(ZOOKEEPER)
         for number, broker in self.brokers.items():
             broker.host = broker.peer_host = namespaces.address(str(number))
+            broker.http_host = broker.host
             broker.prefix = namespaces.prefix(str(number))
         if self.security is not None and self.security.certificates is not None:
             names = [*map(str, self.brokers), ZOOKEEPER]

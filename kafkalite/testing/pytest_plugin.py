@@ -10,6 +10,7 @@ Nothing of kafkalite is imported until a test asks for a fixture: every pytest r
 loads this module.
 """
 
+import contextlib
 import itertools
 import re
 import time
@@ -129,6 +130,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         return
     sections: list[tuple[str, str]] = []
     json_lines = ""
+    directory = item.config.getoption(JOURNAL_OPTION)
     fixtures = {id(each): each for each in getattr(item, "funcargs", {}).values()}
     for fixture in fixtures.values():  # one may come by several names
         take = _REPORTS.get((type(fixture).__module__, type(fixture).__name__))
@@ -140,10 +142,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             continue
         sections += told.sections()
         json_lines += told.json_lines
-    directory = item.config.getoption(JOURNAL_OPTION)
+        if directory is not None:
+            kept = _path_of(_journal_of(item.config, directory), report, f"{len(sections)}.data")
+            with contextlib.suppress(RuntimeError):  # it has several log directories
+                sections.append(("data of Kafka", _keep_data(fixture, kept)))
     if sections and directory is not None:
         _write_report(_journal_of(item.config, directory), report, sections, json_lines)
     report.sections += sections
+
+
+def _keep_data(fixture: Any, target: Path) -> str:
+    from kafkalite.testing.kept_data import keep_data
+
+    return keep_data(fixture, target)
 
 
 def _journal_of(config: pytest.Config, directory: str) -> Path:
@@ -156,15 +167,19 @@ def _write_report(
     sections: list[tuple[str, str]],
     json_lines: str,
 ) -> None:
-    """Write a test's failure for people and for programs; a checksum of its whole id is in both."""
-    name = _NOT_IN_NAMES.sub("-", report.nodeid)[-NAME_MAX:].strip("-.")
-    when = "" if report.when == "call" else f"-{report.when}"
-    stem = f"{name}-{zlib.crc32(report.nodeid.encode()):08x}{when}"
-    path = directory / f"{stem}.txt"
+    """Write a test's failure for people and for programs."""
     failure = ("failure", report.longreprtext)
     parts = [f"--- {title}\n\n{text.rstrip()}\n" for title, text in (*sections, failure)]
-    path.write_text(f"{report.nodeid}\n\n" + "\n".join(parts), encoding="utf-8")
-    (directory / f"{stem}.jsonl").write_text(json_lines, encoding="utf-8")
+    text = f"{report.nodeid}\n\n" + "\n".join(parts)
+    _path_of(directory, report, "txt").write_text(text, encoding="utf-8")
+    _path_of(directory, report, "jsonl").write_text(json_lines, encoding="utf-8")
+
+
+def _path_of(directory: Path, report: pytest.TestReport, suffix: str) -> Path:
+    """Return where something of a test is put; a checksum of its whole id is in the name."""
+    name = _NOT_IN_NAMES.sub("-", report.nodeid)[-NAME_MAX:].strip("-.")
+    when = "" if report.when == "call" else f"-{report.when}"
+    return directory / f"{name}-{zlib.crc32(report.nodeid.encode()):08x}{when}.{suffix}"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -65,8 +65,12 @@ class SnapshotBroker:
             RuntimeError: the broker is not running, or has several log directories.
         """
         kept = Snapshot()
-        self._in_loop(lambda: copy_data(self._data_dir_in_use(), kept.path))
+        self.copy_data(kept.path)
         return kept
+
+    def copy_data(self, target: Path) -> None:
+        """Copy what `snapshot` keeps to a directory that is not there yet. Raises as it does."""
+        self._in_loop(lambda: copy_data(self._data_dir_in_use(), target))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Hold what a snapshot holds, and nothing else; the broker starts anew for it.

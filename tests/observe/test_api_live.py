@@ -98,4 +98,4 @@ async def test_a_request_is_made_text_of_once_for_all_who_follow(autojump_clock,
         told.append(await anext(events))
         await events.aclose()
     assert made == [1]
-    assert set(told) == {b'id: 1\nevent: request\ndata: {"id":1}\n\n'}
+    assert set(told) == {b'id: 1\nevent: request\ndata: {"id": 1}\n\n'}

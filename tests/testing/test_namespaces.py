@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 import pytest
 
 from kafkalite.client.cluster import Client
 from kafkalite.client.producer import Producer
+from kafkalite.registry.client import SchemaRegistryClient
+from kafkalite.registry.model import Schema, SchemaType
 from kafkalite.testing import Cluster
 from kafkalite.testing.namespaces import NamespaceError, Namespaces, why_not
 from tests.cluster.audit import check_replicas
@@ -125,6 +129,28 @@ def test_cluster_lives_through_cuts(tmp_path):
         name = cluster.namespaces.prefix("1")[3].rpartition("-")[0]
     assert name not in names()
     assert check_replicas([broker.data_dir for broker in cluster.brokers.values()]) == []
+
+
+def test_faults_the_clock_and_the_registry_are_there_too():
+    with Cluster(2, namespaces=True, schema_registry=True) as cluster:
+        cluster.create_topic(TOPIC, partitions=2, config={"retention.ms": 3_600_000})
+        rule = cluster.faults.on("Produce", topic=TOPIC).error("NOT_LEADER_OR_FOLLOWER").times(1)
+        with Client(cluster.bootstrap, client_id="tested") as client:
+            producer = Producer(client, TOPIC)
+            for partition in (0, 1):
+                producer.send(b"x", partition=partition)
+            producer.flush()  # each leader is asked twice
+        assert rule.hits == 2
+        before_ms = cluster.clock.now_ms()
+        cluster.clock.advance(3_600)
+        assert cluster.clock.now_ms() >= before_ms + 3_600_000
+        assert "Produce" in cluster.report().requests
+        for url in cluster.schema_registry_urls.values():
+            schema = Schema(SchemaType.AVRO, '"string"')
+            assert SchemaRegistryClient(url).register("s", schema)[0] == 1
+        url = cluster.http_urls()[1].partition("/?")[0]
+        with pytest.raises(urllib.error.HTTPError, match="401"):  # not without the token
+            urllib.request.urlopen(f"{url}/metrics")
 
 
 def test_zookeeper_elsewhere_would_be_out_of_reach():

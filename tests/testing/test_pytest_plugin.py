@@ -1,9 +1,12 @@
 """The fixtures in pytest runs of their own."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+
+from kafkalite import Broker
 
 pytest_plugins = ["pytester"]
 
@@ -208,8 +211,9 @@ def test_reports_of_failures_are_written_to_files(run, pytester):
         "--kafka-journal",
         "reports/kafka",
     ).assert_outcomes(passed=2, failed=4, errors=1)
-    files = sorted((pytester.path / "reports" / "kafka").iterdir())
-    assert len(files) == 8
+    kept = sorted((pytester.path / "reports" / "kafka").iterdir())
+    files = [file for file in kept if file.is_file()]
+    assert len(files) == len(kept) - 4 == 8
     texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.suffix == ".txt"}
     for file in files:
         if file.suffix == ".jsonl":
@@ -229,6 +233,54 @@ def test_reports_of_failures_are_written_to_files(run, pytester):
             assert "client 'mine' asked for topic 'ordres', which does not exist" in text
             assert "Metadata v" in text
             assert 'value == "right"' in text
+
+
+def test_data_of_a_failed_test_are_kept_beside_its_report(run, pytester):
+    run(
+        """
+        import pytest
+
+        def test_one(kafka_broker):
+            kafka_broker.create_topic("orders")
+            kafka_broker.produce("orders", b"kept")
+            assert False
+
+        @pytest.mark.kafka_cluster(brokers=2, links=False)
+        def test_two(kafka_cluster):
+            kafka_cluster.create_topic("orders", replication_factor=2)
+            assert False
+        """,
+        "--kafka-journal",
+        "reports",
+    ).assert_outcomes(failed=2)
+    one, two = sorted((pytester.path / "reports").glob("*.txt"))
+    (command,) = re.findall("^kafkalite serve --read-only (.+)$", one.read_text(), re.MULTILINE)
+    with Broker(data_dir=command, config={"kafkalite.read.only": True}) as broker:
+        assert [record.value for record in broker.records("orders")] == [b"kept"]
+    found = re.findall("^kafkalite serve --read-only (.+)$", two.read_text(), re.MULTILINE)
+    assert [Path(each).name for each in found] == ["broker-1", "broker-2"]
+    assert all((Path(each) / "orders-0").is_dir() for each in found)
+
+
+def test_data_that_are_too_much_are_named(run, pytester):
+    run(
+        """
+        import importlib
+
+        def test_one(kafka_broker, monkeypatch):
+            kept_data = importlib.import_module("kafkalite.testing.kept_data")
+            monkeypatch.setattr(kept_data, "DATA_MAX_BYTES", -1)
+            assert False
+        """,
+        "--kafka-journal",
+        "reports",
+    )
+    assert [file.suffix for file in sorted((pytester.path / "reports").iterdir())] == [
+        ".jsonl",
+        ".txt",
+    ]
+    (told,) = (pytester.path / "reports").glob("*.txt")
+    assert "not copied: 0 MB in /" in told.read_text()
 
 
 def test_a_directory_of_reports_that_cannot_be_is_told(pytester):
