@@ -32,6 +32,7 @@ from kafkalite.settings.config_def import (
     Setting,
     SettingError,
     format_value,
+    parse_value,
     split_list,
 )
 from kafkalite.settings.registry import BROKER, CLIENT_METRICS, GROUP, TOPIC
@@ -232,6 +233,8 @@ def _check_set(
                 check_group(configs, lambda name: _whole_number(rules, name))
             case t if t == CLIENT_METRICS_RESOURCE:
                 check_client_match(configs.get("match", ""))
+                for name in configs.keys() & CLIENT_METRICS.keys():  # rule 347
+                    parse_value(CLIENT_METRICS[name], configs[name])
                 code = ErrorCode.INVALID_REQUEST
                 check_client_metrics(configs)
             case _:

@@ -5,6 +5,7 @@ It has no state, and nothing happens here but the decision; `meta/runner.py` doe
 
 from collections.abc import Collection, Sequence
 from typing import assert_never
+from uuid import UUID
 
 from kafkalite.meta.acls import create_acl, delete_acl
 from kafkalite.meta.alter_configs import alter_configs, check_topic_configs, replace_configs
@@ -191,9 +192,10 @@ def _placed_partitions(event: CreateTopic, image: Image) -> list[PartitionImage]
     check_partition_count(event.num_partitions)
     return _place(
         image,
+        event.topic_id,
+        first=0,
         count=event.num_partitions,
         replication_factor=event.replication_factor,
-        start=event.topic_id.int,
     )
 
 
@@ -264,9 +266,10 @@ def _create_partitions(event: CreatePartitions, image: Image) -> list[Change]:
     if event.assignments is None:
         partitions = _place(
             image,
+            topic.topic_id,
+            first=current,
             count=additional,
             replication_factor=replication_factor,
-            start=topic.topic_id.int + current,
         )
     else:
         if len(event.assignments) != additional:
@@ -329,7 +332,7 @@ def check_partition_count(count: int) -> None:
 
 
 def _place(
-    image: Image, *, count: int, replication_factor: int, start: int
+    image: Image, topic_id: UUID, *, first: int, count: int, replication_factor: int
 ) -> list[PartitionImage]:
     if replication_factor > len(image.brokers):
         raise KafkaError(
@@ -341,7 +344,9 @@ def _place(
     # Who is about to stop gets a replica only where there are no others.
     hosts = eligible if replication_factor <= len(eligible) else tuple(image.brokers)
     racks = {broker_id: image.brokers[broker_id].rack for broker_id in hosts}
-    placed = place_replicas(racks, count=count, replication_factor=replication_factor, start=start)
+    placed = place_replicas(
+        racks, first=first, count=count, replication_factor=replication_factor, start=topic_id.int
+    )
     made = {replicas: _new_partition(replicas, eligible) for replicas in set(placed)}
     return [made[replicas] for replicas in placed]
 

@@ -4,26 +4,35 @@ from collections.abc import Mapping
 
 
 def place_replicas(
-    racks: Mapping[int, str | None], *, count: int, replication_factor: int, start: int
+    racks: Mapping[int, str | None], *, first: int, count: int, replication_factor: int, start: int
 ) -> list[tuple[int, ...]]:
-    """Return the replicas of `count` partitions, the preferred leader first.
+    """Return the replicas of `count` partitions of a topic, the preferred leader first.
 
     Leaders go around the brokers, beginning with number `start` of them; the replicas of a
-    partition lie on as many racks as there are (KIP-36). With each round the others move on by
-    one, so that all brokers take over from one that dies, and not just its neighbour.
+    partition lie on as many racks as there are (KIP-36). With each round of the topic's partitions
+    the others move on by one, so that all brokers take over from one that dies, and not just its
+    neighbour; a whole round has as many replicas on each broker (rule 348).
 
     Args:
         racks: the live brokers and their racks; at least `replication_factor` of them.
+        first: number of the first partition to place.
         count: partitions to place.
         replication_factor: replicas of each.
-        start: any number; which broker comes first.
+        start: any number, the same for all partitions of a topic; which broker comes first.
     """
     assert 1 <= replication_factor <= len(racks)
     circle = _alternate_racks(racks)
-    period = len(circle) * max(len(circle) - 1, 1)
+    brokers, shifts = len(circle), max(len(circle) - 1, 1)
+    period = brokers * shifts
     chosen = [
-        _choose(circle, racks, first=start + index, replication_factor=replication_factor)
-        for index in range(min(count, period))
+        _choose(
+            circle,
+            racks,
+            leader=(start + index) % brokers,
+            shift=(start // brokers + index // brokers) % shifts,
+            replication_factor=replication_factor,
+        )
+        for index in range(first, first + min(count, period))
     ]
     return [chosen[index % period] for index in range(count)]
 
@@ -42,12 +51,11 @@ def _choose(
     circle: list[int],
     racks: Mapping[int, str | None],
     *,
-    first: int,
+    leader: int,
+    shift: int,
     replication_factor: int,
 ) -> tuple[int, ...]:
     count = len(circle)
-    rounds, leader = divmod(first, count)
-    shift = rounds % max(count - 1, 1)
     chosen = [circle[leader]]
     used_racks = {racks[circle[leader]]}
     used_racks.discard(None)

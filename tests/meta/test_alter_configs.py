@@ -154,6 +154,7 @@ def test_client_metrics_have_codes_of_their_own():
     assert after(event, image()).configs == {(METRICS, "m"): {"interval.ms": "1000"}}
     for operation, code in (
         (("interval.ms", SET, "5"), ErrorCode.INVALID_REQUEST),
+        (("interval.ms", SET, "often"), ErrorCode.INVALID_CONFIG),
         (("nope", SET, "5"), ErrorCode.INVALID_REQUEST),
         (("match", SET, "x"), ErrorCode.INVALID_CONFIG),
         (("metrics", APPEND, "x"), ErrorCode.INVALID_CONFIG),
