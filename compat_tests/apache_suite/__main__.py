@@ -14,7 +14,7 @@ from compat_tests.apache_suite import document
 from compat_tests.apache_suite.classes import all_classes, known_reasons
 from compat_tests.apache_suite.jars import SUITES
 from compat_tests.apache_suite.results import COMMITTED, Results
-from compat_tests.apache_suite.running import Outcome, run_class
+from compat_tests.apache_suite.running import Outcome, run_classes
 from compat_tests.matrix import DOCUMENT
 from compat_tests.page import replace_part
 
@@ -42,29 +42,35 @@ def main() -> None:
     default = COMMITTED if options.broker == "kafkalite" else Path("apache-suite-apache.json")
     results = Results(options.results or default, all_classes())
     reasons = known_reasons() if options.broker == "kafkalite" else {}
-    for number, name in enumerate(chosen, 1):
-        if results.by_class[name] is not None and not (options.again or options.classes):
-            continue
-        short = name.rpartition(".")[2]
+    wanted = [
+        name
+        for name in chosen
+        if results.by_class[name] is None or options.again or options.classes
+    ]
+    for name in wanted:
         if name in reasons:
-            outcome = Outcome(not_applicable={"all": reasons[name]})
-        else:
-            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-                outcome = run_class(
-                    name,
-                    broker=options.broker,
-                    timeout_s=options.timeout,
-                    not_applicable=reasons,
-                    keep=(options.keep or Path(scratch)) / short,
-                )
-        results.add(name, outcome)
-        print(
-            f"{number}/{len(chosen)} {short}: {outcome.passed} passed, {len(outcome.failed)}"
-            f" failed, {len(outcome.not_applicable)} not applicable, {outcome.seconds:.0f} s",
-            *(f"\n    {test}: {text[:200]}" for test, text in outcome.failed.items()),
-            f"\n    {outcome.problem}" if outcome.problem else "",
-            flush=True,
+            results.add(name, Outcome(not_applicable={"all": reasons[name]}))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        outcomes = run_classes(
+            [name for name in wanted if name not in reasons],
+            broker=options.broker,
+            timeout_s=options.timeout,
+            not_applicable=reasons,
+            keep=options.keep or Path(scratch),
         )
+        for number, (name, outcome) in enumerate(outcomes, 1):
+            results.add(name, outcome)
+            _show(f"{number}/{len(wanted)} {name.rpartition('.')[2]}", outcome)
+
+
+def _show(name: str, outcome: Outcome) -> None:
+    print(
+        f"{name}: {outcome.passed} passed, {len(outcome.failed)} failed,"
+        f" {len(outcome.not_applicable)} not applicable, {outcome.seconds:.0f} s",
+        *(f"\n    {test}: {text[:200]}" for test, text in outcome.failed.items()),
+        f"\n    {outcome.problem}" if outcome.problem else "",
+        flush=True,
+    )
 
 
 def _chosen(wanted: list[str], suites: list[str]) -> list[str]:

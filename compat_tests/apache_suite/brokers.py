@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kafkalite.testing.broker_process import BrokerProcess
+from compat_tests.apache_suite.forked import ForkedBroker, import_broker
 from kafkalite.testing.zookeeper import ZooKeeper
 
 #: Kafka's test kit misses a dead broker after 9 seconds; ZooKeeper is told by the session.
@@ -33,7 +33,7 @@ class Clusters:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._zookeeper: ZooKeeper | None = None
-        self._clusters: dict[int, dict[int, BrokerProcess]] = {}
+        self._clusters: dict[int, dict[int, ForkedBroker]] = {}
         self._settings: dict[int, dict[str, str]] = {}
 
     def create(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Clusters:
         number, broker_id = request["cluster"], request["broker"]
         directory = self._directory / f"cluster-{number}"
         directory.mkdir(parents=True, exist_ok=True)
-        self._clusters[number][broker_id] = BrokerProcess(
+        self._clusters[number][broker_id] = ForkedBroker(
             broker_id,
             directory=directory,
             host="localhost",
@@ -90,11 +90,11 @@ class Clusters:
         if self._zookeeper is not None:
             self._zookeeper.close()
 
-    def _chosen(self, request: dict[str, Any]) -> list[BrokerProcess]:
+    def _chosen(self, request: dict[str, Any]) -> list[ForkedBroker]:
         return [self._clusters[request["cluster"]][number] for number in request["brokers"]]
 
     @staticmethod
-    def _end(cluster: dict[int, BrokerProcess]) -> None:
+    def _end(cluster: dict[int, ForkedBroker]) -> None:
         for broker in cluster.values():
             if broker.is_running:
                 broker.kill()
@@ -104,6 +104,7 @@ def main() -> None:
     """Serve one program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path)
+    import_broker()
     clusters = Clusters(parser.parse_args().directory)
     names = ("create", "add", "start", "stop", "close")
     commands = {name: getattr(clusters, name) for name in names}

@@ -129,19 +129,8 @@ class BrokerProcess:
         file.touch(mode=0o600)
         file.chmod(0o600)  # passwords may be among them
         file.write_text("".join(lines).replace("\\", "\\\\"))
-        command = [
-            *self.prefix,
-            sys.executable,
-            "-m",
-            "kafkalite",
-            "serve",
-            str(file),
-            "--force",
-            "-v",
-            *extra,
-        ]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
-        self._child = Child(command, log_file=self.log_file, environment=environment)
+        self._child = self._start(["serve", str(file), "--force", "-v", *extra], environment)
 
     def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Return when a launched broker accepts clients.
@@ -182,6 +171,10 @@ class BrokerProcess:
         """Let it go on after `pause`."""
         self.process.resume()
         self.is_paused = False
+
+    def _start(self, words: Sequence[str], environment: Mapping[str, str]) -> Child:
+        command = [*self.prefix, sys.executable, "-m", "kafkalite", *words]
+        return Child(command, log_file=self.log_file, environment=environment)
 
     def _all_settings(self) -> dict[str, str]:
         http = (

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 POLL_S: Final = 0.01
 """How often a log is looked at while a line is waited for."""
@@ -61,19 +61,24 @@ class Child:
         self.log_file = log_file
         with open(log_file, "ab") as log:
             self._log_start = log.tell()
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=None if environment is None else dict(environment),
-                start_new_session=True,
-            )
+            self._process = self._start(command, log, environment)
         self._guard = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "guard", str(self._process.pid)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _start(
+        self, command: Sequence[str], log: BinaryIO, environment: Mapping[str, str] | None
+    ) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=None if environment is None else dict(environment),
             start_new_session=True,
         )
 

@@ -8,6 +8,7 @@ import java.io.PrintStream;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.launcher.LauncherDiscoveryRequest;
 import org.junit.platform.launcher.TestExecutionListener;
@@ -17,9 +18,13 @@ import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
  * Runs the tests of classes, given as `package.Class` or `package.Class#method`; prints a line of
- * JSON for each test on the real standard output. What the tests print goes to standard error.
+ * JSON for each test, and where a class begins and ends, on the real standard output. What the tests
+ * print goes to standard error.
  */
 public final class Run implements TestExecutionListener {
+    private static final Pattern CLASS = Pattern.compile("\\[class:([^\\]]+)\\]");
+    /** Exit code that no test gives by ending the machine. */
+    private static final int ALL_RUN = 42;
     private final PrintStream out;
     private final Map<String, Long> starts = new ConcurrentHashMap<>();
     private final ObjectMapper json = new ObjectMapper();
@@ -32,17 +37,27 @@ public final class Run implements TestExecutionListener {
         PrintStream out = System.out;
         System.setOut(System.err);
         LauncherDiscoveryRequestBuilder request = LauncherDiscoveryRequestBuilder.request();
+        Run run = new Run(out);
         for (String name : names) {
+            // JUnit would run none of them if it could not load one.
+            try {
+                Class.forName(name.split("#")[0]).getMethods();
+            } catch (ClassNotFoundException | LinkageError error) {
+                String id = "[class:" + name + "]";
+                run.report(name, id, "all", "skipped", "cannot be loaded: " + error);
+                run.report(name, id, "all", "ended", "");
+                continue;
+            }
             request.selectors(name.contains("#") ? selectMethod(name) : selectClass(name));
         }
         request.configurationParameter("junit.jupiter.extensions.autodetection.enabled", "true");
         request.configurationParameter("junit.jupiter.execution.timeout.default",
             System.getProperty("suite.timeout", "180 s"));
         LauncherDiscoveryRequest built = request.build();
-        LauncherFactory.create().execute(built, new Run(out));
+        LauncherFactory.create().execute(built, run);
         out.flush();
         // Threads that a test left behind keep no machine alive.
-        Runtime.getRuntime().halt(0);
+        Runtime.getRuntime().halt(ALL_RUN);
     }
 
     @Override
@@ -51,12 +66,23 @@ public final class Run implements TestExecutionListener {
             NotApplicable.forget();
         }
         starts.put(test.getUniqueId(), System.nanoTime());
+        if (isClass(test)) {
+            System.err.println("--- " + test.getUniqueId());
+            report(test, "begun", "");
+        }
+    }
+
+    private static boolean isClass(TestIdentifier test) {
+        return test.getUniqueIdObject().getLastSegment().getType().equals("class");
     }
 
     @Override
     public void executionSkipped(TestIdentifier test, String reason) {
         if (!reason.equals(Conditions.AGAIN)) {
             report(test, "skipped", reason);
+            if (isClass(test)) {
+                report(test, "ended", "");
+            }
         }
     }
 
@@ -74,6 +100,9 @@ public final class Run implements TestExecutionListener {
                 String reason = NotApplicable.first();
                 report(test, reason == null ? "failed" : "skipped", reason == null ? message : reason);
             }
+        }
+        if (isClass(test)) {
+            report(test, "ended", "");
         }
     }
 
@@ -96,11 +125,18 @@ public final class Run implements TestExecutionListener {
     }
 
     private void report(TestIdentifier test, String status, String message) {
+        String type = CLASS.matcher(test.getUniqueId()).results().findFirst()
+            .map(found -> found.group(1)).orElse("");
+        report(type, test.getUniqueId(), test.getDisplayName(), status, message);
+    }
+
+    private void report(String type, String id, String name, String status, String message) {
         Map<String, Object> line = new LinkedHashMap<>();
-        line.put("id", test.getUniqueId());
-        line.put("name", test.getDisplayName());
+        line.put("class", type);
+        line.put("id", id);
+        line.put("name", name);
         line.put("status", status);
-        long start = starts.getOrDefault(test.getUniqueId(), System.nanoTime());
+        long start = starts.getOrDefault(id, System.nanoTime());
         line.put("seconds", (System.nanoTime() - start) / 10_000_000 / 100.0);
         line.put("message", message.length() > 1500 ? message.substring(0, 1500) : message);
         synchronized (out) {

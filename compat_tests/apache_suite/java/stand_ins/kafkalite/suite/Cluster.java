@@ -3,15 +3,19 @@ package kafkalite.suite;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** The broker processes of one cluster. */
 public final class Cluster {
+    private static final Set<Cluster> OPEN = ConcurrentHashMap.newKeySet();
     private final Brokers brokers = Brokers.instance();
     private final int number;
 
     /** A lone broker does without a ZooKeeper; others may come later only where there is one. */
     public Cluster(boolean isLone) {
         number = brokers.ask(Map.of("do", "create", "zookeeper", !isLone)).get("cluster").asInt();
+        OPEN.add(this);
     }
 
     /** Prepare a broker. */
@@ -34,8 +38,14 @@ public final class Cluster {
         }
     }
 
+    /** End what the tests of a class have left behind. */
+    static void closeAll() {
+        OPEN.forEach(Cluster::close);
+    }
+
     /** End all brokers at once. */
     public void close() {
+        OPEN.remove(this);
         brokers.ask(Map.of("do", "close", "cluster", number));
     }
 }

@@ -21,7 +21,7 @@ import org.mockito.stubbing.Answer;
 
 /**
  * For tests over `kafka.server.QuorumTestHarness`, which makes its controller and brokers itself:
- * where it makes them, stand-ins are made.
+ * where it makes them, stand-ins are made. Brokers of any test end with its class.
  */
 public final class CoreHarness implements BeforeAllCallback, AfterAllCallback, AfterEachCallback {
     private static final Map<Object, List<?>> SHARED = new IdentityHashMap<>();
@@ -56,8 +56,11 @@ public final class CoreHarness implements BeforeAllCallback, AfterAllCallback, A
 
     @Override
     public void afterAll(ExtensionContext context) {
-        replaced.forEach(MockedConstruction::close);
-        replaced.clear();
+        if (context.getRequiredTestClass().getEnclosingClass() == null) {
+            replaced.forEach(MockedConstruction::close);
+            replaced.clear();
+            Cluster.closeAll();
+        }
     }
 
     private interface Methods {
