@@ -61,8 +61,9 @@ public final class Broker {
             cluster.start(List.of(this));
             return null;
         });
+        // As of Kafka's lifecycle manager, which never gets further than that.
         known.put("brokerState",
-            call -> isRunning ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
+            call -> isRunning ? BrokerState.RUNNING : BrokerState.SHUTTING_DOWN);
         known.put("boundPort", call -> listeners.port(call.getArgument(0)));
         known.put("socketServer", call -> Doubles.of(kafka.network.SocketServer.class,
             Map.of("boundPort", port -> listeners.port(port.getArgument(0)))));
