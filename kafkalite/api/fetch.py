@@ -69,8 +69,10 @@ def handle(request: FetchRequest, context: RequestContext) -> "FetchResponse | D
         by_topic_id=context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS,
         now_ms=context.now_ms,
     )
-    if len(plan.partitions) > PART_MAX:
-        return _in_steps(request, reader, context, plan)
+    if plan.is_wide:
+        answer = _of_many(plan, request, reader, context)
+        if answer is not None:
+            return answer
     if reader.is_follower:
         note_progress(plan.partitions, reader, context)
     results, is_urgent, size, _ = read(
@@ -85,20 +87,19 @@ def handle(request: FetchRequest, context: RequestContext) -> "FetchResponse | D
 
 def _handle_large(request: FetchRequest, context: RequestContext) -> "Deferred[Any]":
     """Answer a request that takes many bytes to name its partitions."""
-    context.is_consumer = True
-    return _in_steps(request, reader_of(request, context), context)
-
-
-def _in_steps(
-    request: FetchRequest,
-    reader: FetchReader,
-    context: RequestContext,
-    plan: FetchPlan | None = None,
-) -> "Deferred[Any]":
-    """Answer a request for very many partitions; `plan` is what it means, if that is known."""
     from kafkalite.api.large_fetch import LargeFetch
 
-    return LargeFetch(request, reader, context, plan)
+    context.is_consumer = True
+    return LargeFetch(request, reader_of(request, context), context)
+
+
+def _of_many(
+    plan: FetchPlan, request: FetchRequest, reader: FetchReader, context: RequestContext
+) -> "FetchResponse | Deferred[Any] | None":
+    """Answer a request for many partitions; None if it is answered like any other."""
+    from kafkalite.api.large_fetch import answer_of_many
+
+    return answer_of_many(plan, request, reader, context, part_max=PART_MAX)
 
 
 def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) -> FetchResponse:
@@ -215,7 +216,7 @@ class DelayedFetch(DelayedOperation):
 
     def _watch(self, index: int, cached: CachedPartition) -> None:
         """Watch the partition that is meant now: its topic may have been made anew."""
-        partition = _find(cached, self._reader, self._context)
+        partition = find(cached, self._reader, self._context)
         watched = self._watched[index]
         if watched is not None and watched[0] is not partition:
             self._unwatch(index)
@@ -404,8 +405,8 @@ def _partition(cached: CachedPartition, reader: FetchReader, context: RequestCon
         find_by_id = replicas.replica_by_id if reader.may_follow else replicas.partition_by_id
         partition = find_by_id(cached.topic_id, cached.partition)
     else:
-        find = replicas.replica if reader.may_follow else replicas.partition
-        partition = find(cached.topic, cached.partition)
+        find_by_name = replicas.replica if reader.may_follow else replicas.partition
+        partition = find_by_name(cached.topic, cached.partition)
     if (
         context.api_version < FIRST_VERSION_WITH_ZSTD
         and partition.log.config.compression_type == "zstd"
@@ -435,9 +436,8 @@ def _check_may_read(cached: CachedPartition, reader: FetchReader, context: Reque
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def _find(
-    cached: CachedPartition, reader: FetchReader, context: RequestContext
-) -> Partition | None:
+def find(cached: CachedPartition, reader: FetchReader, context: RequestContext) -> Partition | None:
+    """Return the partition that is meant, None if it cannot be read."""
     try:
         return _partition(cached, reader, context)
     except KafkaError:
@@ -481,7 +481,8 @@ def _response(
 ) -> FetchResponse:
     response = FetchResponse(session_id=plan.session_id)
     leaders = add_results(response, plan.select(results), reader, context, None)
-    name_endpoints(response, leaders)
+    if leaders is not None:
+        name_endpoints(response, leaders)
     return response
 
 
@@ -518,13 +519,12 @@ def add_results(
     return leaders
 
 
-def name_endpoints(response: FetchResponse, leaders: CurrentLeaders | None) -> None:
+def name_endpoints(response: FetchResponse, leaders: CurrentLeaders) -> None:
     """Tell where the leaders are that were named."""
-    if leaders is not None:
-        response.node_endpoints = [
-            NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
-            for each in leaders.endpoints()
-        ]
+    response.node_endpoints = [
+        NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+        for each in leaders.endpoints()
+    ]
 
 
 def _count_replicated(
@@ -535,7 +535,7 @@ def _count_replicated(
     context: RequestContext,
 ) -> None:
     traffic.replication_bytes_out += size
-    partition = _find(cached, reader, context)
+    partition = find(cached, reader, context)
     if partition is not None:
         context.services.replicas.throttle.on_replicated(partition, reader.replica_id, size)
 

@@ -5,7 +5,7 @@ Pure: time and the first session id come from outside.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from kafkalite.wire.errors import ErrorCode, KafkaError
@@ -21,6 +21,10 @@ EPOCH_MAX = 2**31 - 1
 
 MIN_EVICTION_MS = 120_000
 """A session used within this time is never evicted (Kafka's min.incremental.fetch.session...)."""
+
+
+WIDE_MIN = 100
+"""A session of more partitions is asked what moved in it; fewer are looked at in a millisecond."""
 
 
 @dataclass(slots=True)
@@ -79,6 +83,19 @@ Partitions = dict[tuple[str, UUID, int], CachedPartition]
 """By `CachedPartition.key`."""
 
 
+class Moves(Protocol):
+    """Partitions that the next Fetch of a session looks at; see `session_moves.SessionMoves`."""
+
+    def on_named(self, keys: Iterable[tuple[str, UUID, int]]) -> None:
+        """Have partitions looked at that the client names, or that it was not told of."""
+
+    def on_forgotten(self, key: tuple[str, UUID, int]) -> None:
+        """Watch no more what left the session."""
+
+    def end_some(self) -> bool:
+        """Watch some partitions no more, as the session ended; return whether any are left."""
+
+
 @dataclass(slots=True)
 class FetchSession:
     """Partitions that one client fetches, remembered between its requests (KIP-227)."""
@@ -92,6 +109,8 @@ class FetchSession:
     epoch: int = 1
     """Epoch that the next incremental request must carry: 1 to 2147483647, then 1 again."""
     partitions: Partitions = field(default_factory=dict)
+    moves: "Moves | None" = None
+    """Of a wide session that has been read twice: what the next Fetch has to look at."""
 
     def ask_for(self, wanted: Partitions) -> None:
         """Take over what an incremental request names."""
@@ -104,11 +123,14 @@ class FetchPlan:
     """The full list of partitions that a request asks for.
 
     `session` is None for a request without one. `incremental` answers leave out what is no news.
+    A plan `is_wide` if there are more than WIDE_MIN partitions; where its session knows what moved
+    it is to say which of them are looked at.
     """
 
     partitions: list[CachedPartition]
     session: FetchSession | None = None
     incremental: bool = False
+    is_wide: bool = False
 
     @property
     def session_id(self) -> int:
@@ -144,6 +166,8 @@ class FetchSessions:
         self._max_sessions = max_sessions
         self._next_id = first_id
         self._sessions: dict[int, FetchSession] = {}
+        self._ended: list[Moves] = []
+        """Of sessions that are gone, with partitions that are watched still."""
         self.evicted_count = 0
         """Sessions that made room for others."""
 
@@ -157,7 +181,24 @@ class FetchSessions:
 
     def forget(self, session_id: int) -> None:
         """End a session that its client was not told of."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None and session.moves is not None:
+            self.end_moves(session)
+
+    def end_moves(self, session: FetchSession) -> None:
+        """Look at all partitions of a session from now on, and watch them no more.
+
+        A part of that is done now, and one at each call of `end_some`.
+        """
+        if session.moves is not None:
+            self._ended.append(session.moves)
+            session.moves = None
+            self.end_some()
+
+    def end_some(self) -> None:
+        """Have some partitions watched no more of sessions that are gone."""
+        if self._ended and not self._ended[-1].end_some():
+            self._ended.pop()
 
     def not_told(self, session_id: int, topics: Iterable[FetchableTopicResponse]) -> None:
         """Tell again in the next answer of a session what was not sent in this one."""
@@ -166,9 +207,12 @@ class FetchSessions:
             return
         for topic in topics:
             for data in topic.partitions:
-                cached = session.partitions.get((topic.topic, topic.topic_id, data.partition_index))
+                key = (topic.topic, topic.topic_id, data.partition_index)
+                cached = session.partitions.get(key)
                 if cached is not None:
                     cached.told_high_watermark = -1
+                    if session.moves is not None:
+                        session.moves.on_named((key,))
 
     def plan(self, request: FetchRequest, *, by_topic_id: bool, now_ms: int) -> FetchPlan:
         """Turn a request into the full list of partitions it means.
@@ -189,22 +233,37 @@ class FetchSessions:
         self, request: FetchRequest, wanted: Partitions, *, by_topic_id: bool, now_ms: int
     ) -> FetchPlan:
         """Return what a full request means, which ends its session and may begin another."""
-        self._sessions.pop(request.session_id, None)
+        ended = self._sessions.pop(request.session_id, None)
+        if ended is not None and ended.moves is not None:
+            self.end_moves(ended)
         partitions = list(wanted.values())
+        is_wide = len(partitions) > WIDE_MIN
         if request.session_epoch == FINAL_EPOCH or not partitions:
-            return FetchPlan(partitions)
+            return FetchPlan(partitions, is_wide=is_wide)
         opened = self._open(wanted, by_topic_id, now_ms, is_privileged=_replica_id(request) >= 0)
-        return FetchPlan(partitions, session=opened)
+        return FetchPlan(partitions, session=opened, is_wide=is_wide)
 
     def rest_of_plan(self, session: FetchSession, request: FetchRequest) -> FetchPlan:
         """Return what a session means once it knows what an incremental request names."""
+        if request.forgotten_topics_data:
+            self._forget_partitions(session, request)
+            if not session.partitions:
+                self.forget(session.session_id)
+                return FetchPlan([], incremental=True)
+        if len(session.partitions) > WIDE_MIN:
+            partitions = list(session.partitions.values()) if session.moves is None else []
+            return FetchPlan(partitions, session=session, incremental=True, is_wide=True)
+        return FetchPlan(list(session.partitions.values()), session=session, incremental=True)
+
+    def _forget_partitions(self, session: FetchSession, request: FetchRequest) -> None:
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
-                session.partitions.pop((topic.topic, topic.topic_id, index), None)
-        if not session.partitions:
-            self.forget(session.session_id)
-            return FetchPlan([], incremental=True)
-        return FetchPlan(list(session.partitions.values()), session=session, incremental=True)
+                key = (topic.topic, topic.topic_id, index)
+                session.partitions.pop(key, None)
+                if session.moves is not None:
+                    session.moves.on_forgotten(key)
+        if len(session.partitions) <= WIDE_MIN:
+            self.end_moves(session)
 
     def resume(self, request: FetchRequest, *, by_topic_id: bool, now_ms: int) -> FetchSession:
         """Return the session of an incremental request. Raises as `plan`."""
@@ -261,7 +320,7 @@ class FetchSessions:
             oldest = min(consumers, key=lambda s: s.last_used_ms, default=None)
             if oldest is None:
                 return False
-        del self._sessions[oldest.session_id]
+        self.forget(oldest.session_id)
         self.evicted_count += 1
         return True
 

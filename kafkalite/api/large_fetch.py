@@ -20,6 +20,15 @@ from kafkalite.api.fetch import (
 from kafkalite.api.fetch_reader import FetchReader
 from kafkalite.api.fetch_session import FetchPlan, Partitions, is_full, requested
 from kafkalite.api.parts import by_partition
+from kafkalite.api.wide_fetch import (
+    MovesOnly,
+    answer,
+    finish,
+    has_moves,
+    names,
+    plan_moves,
+    select,
+)
 from kafkalite.deferred import Deferred, in_steps
 from kafkalite.wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -27,6 +36,29 @@ STEP_PARTITIONS = 250
 """Partitions of one step, which are some milliseconds of reading."""
 
 Steps = Generator[None, None, Any]
+
+
+def answer_of_many(
+    plan: FetchPlan,
+    request: FetchRequest,
+    reader: FetchReader,
+    context: RequestContext,
+    *,
+    part_max: int,
+) -> "FetchResponse | Deferred[Any] | None":
+    """Answer a request for many partitions; None if it is to be answered like any other.
+
+    Args:
+        plan: what the request means.
+        request: that is asked.
+        reader: that asks.
+        context: of the request.
+        part_max: of more partitions it is answered in steps.
+    """
+    is_of_moves = plan_moves(plan, names(request), reader, context)
+    if len(plan.partitions) > part_max:
+        return LargeFetch(request, reader, context, plan)
+    return answer(plan, request, reader, context) if is_of_moves else None
 
 
 class LargeFetch(Deferred[FetchResponse]):
@@ -65,9 +97,10 @@ class LargeFetch(Deferred[FetchResponse]):
                 await trio.lowlevel.checkpoint()
         results, enough = await in_steps(self._read(plan))
         if not enough and request.max_wait_ms > 0 and plan.partitions:
-            waiting = _Waiting(plan, request, self._reader, self._context, results)
-            results = await waiting.wait()
-            if not waiting.has_all:
+            kind = _WaitingForMoves if has_moves(plan) else _Waiting
+            waiting = kind(plan, request, self._reader, self._context, results)
+            results, has_all = await waiting.wait_in_steps()
+            if not has_all:
                 results, _ = await in_steps(self._read(plan))
         response: FetchResponse = await in_steps(self._response(plan, results))
         return response
@@ -81,14 +114,19 @@ class LargeFetch(Deferred[FetchResponse]):
         if not is_full(request):
             session = sessions.resume(request, by_topic_id=by_topic_id, now_ms=now_ms)
             for part in parts:
-                session.ask_for(requested(part))
+                wanted = requested(part)
+                session.ask_for(wanted)
+                if session.moves is not None:
+                    session.moves.on_named(wanted)
                 yield
-            return sessions.rest_of_plan(session, request)
-        wanted: Partitions = {}
+            plan = sessions.rest_of_plan(session, request)
+            plan_moves(plan, (), self._reader, self._context)
+            return plan
+        all_wanted: Partitions = {}
         for part in parts:
-            wanted.update(requested(part))
+            all_wanted.update(requested(part))
             yield
-        return sessions.full_plan(request, wanted, by_topic_id=by_topic_id, now_ms=now_ms)
+        return sessions.full_plan(request, all_wanted, by_topic_id=by_topic_id, now_ms=now_ms)
 
     def _read(self, plan: FetchPlan) -> Steps:
         """Give the results, and whether they may be sent now."""
@@ -108,22 +146,24 @@ class LargeFetch(Deferred[FetchResponse]):
         response = FetchResponse(session_id=plan.session_id)
         leaders = None
         for part in _parts(results):
-            selected = plan.select(part)
+            selected = select(plan, part, self._reader, self._context)
             leaders = add_results(response, selected, self._reader, self._context, leaders)
             yield
-        name_endpoints(response, leaders)
+        finish(plan)
+        if leaders is not None:
+            name_endpoints(response, leaders)
         return response
 
 
 class _Waiting(DelayedFetch):
     """The same as its base, with a turn for others between its steps."""
 
-    __slots__ = ("has_all",)
+    __slots__ = ()
 
-    async def wait(self) -> Results:
+    async def wait_in_steps(self) -> tuple[Results, bool]:
         """Return what there is when it is enough, or too late for more.
 
-        `has_all` tells whether that is all that is to be returned, or has to be read again.
+        And whether that is all that is to be returned; else it has to be read again.
         """
         try:
             await self._each(self.watch, range(len(self._results)))
@@ -133,8 +173,7 @@ class _Waiting(DelayedFetch):
                 moved, self._moved = self._moved, {}
                 await self._each(self.read_again, moved)
                 if self.is_enough:
-                    self.has_all = len(moved) == 1 and self.is_all_of(*moved)
-                    return self._results
+                    return self._results, len(moved) == 1 and self.is_all_of(*moved)
                 await self._each(self.watch, moved)
                 with trio.CancelScope(deadline=self.deadline_s):
                     await changed.wait()
@@ -147,6 +186,19 @@ class _Waiting(DelayedFetch):
         for part in _parts(list(indexes)):
             do(part)
             await trio.lowlevel.checkpoint()
+
+
+class _WaitingForMoves(MovesOnly, _Waiting):
+    """The same where the session knows what moved."""
+
+    __slots__ = ()
+
+    async def wait_in_steps(self) -> tuple[Results, bool]:
+        """As its base."""
+        try:
+            return await super().wait_in_steps()
+        finally:
+            self.close()
 
 
 def _parts(items: list[Any]) -> Iterator[list[Any]]:

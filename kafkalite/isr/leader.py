@@ -200,6 +200,17 @@ class Leader:
             self._consider_expanding(follower)
         return offset != before and self._advance()
 
+    def on_quiet_follower(self, replica_id: int, *, offset: int, now_ms: int) -> None:
+        """Note that a follower which had everything before `offset` last asked at `now_ms`.
+
+        That was before there was more. It did not name this partition: its place is as it was.
+        """
+        follower = self.followers.get(replica_id)
+        if follower is None or not follower.log_end_offset == follower.leader_end_offset == offset:
+            return
+        if follower.fetch_ms is not None and now_ms > follower.fetch_ms:
+            follower.on_fetch(offset=offset, leader_end_offset=offset, now_ms=now_ms)
+
     def on_tick(self, now_ms: int) -> bool:
         """Look for members of the ISR that lag (rule 165); due each half `lag_ms_max`.
 

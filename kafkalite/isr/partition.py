@@ -273,7 +273,7 @@ class Partition:
         """Lead in another epoch; readers that wait may be of an older one (rule 76)."""
         self.leader_epoch = leader_epoch
         self.log.begin_epoch(leader_epoch)
-        self._wake_all()
+        self.wake_all()
 
     def become_leader(self, state: "PartitionImage", *, now_ms: int) -> None:
         """Lead, or go on leading, with these replicas and this ISR.
@@ -315,7 +315,7 @@ class Partition:
         if isinstance(role, LeaderRole):
             role.end()
         if was != (self.leader_epoch, self.leader_id, False):
-            self._wake_all()
+            self.wake_all()
 
     def _is_stale(self, state: "PartitionImage") -> bool:
         return (
@@ -328,7 +328,7 @@ class Partition:
         if isinstance(role, LeaderRole):
             role.on_alone()
         if role is not None:
-            self._wake_all()
+            self.wake_all()
 
     def _lead_others(self, state: "PartitionImage", now_ms: int) -> None:
         self._role = LeaderRole(
@@ -558,7 +558,8 @@ class Partition:
         self._watchers.pop(watcher, None)
         self._append_watchers.pop(watcher, None)
 
-    def _wake_all(self) -> None:
+    def wake_all(self) -> None:
+        """Call all who watch: something is different that no method here was asked for."""
         call_all(self._watchers)
         call_all(self._append_watchers)
 
@@ -592,6 +593,6 @@ class Partition:
         """Wake everyone who waits, because this replica is going away."""
         if self._role is not None:
             self._role.end()
-        self._wake_all()
+        self.wake_all()
         self._watchers.clear()
         self._append_watchers.clear()

@@ -97,6 +97,7 @@ class ReplicaManager:
         """Partitions that this broker leads only after others were heard (rule 234)."""
         logs.bounds = self._bounds
         logs.on_failed = self._on_failed
+        logs.keeper.shortened = self._on_shortened
 
     # --- Finding ---------------------------------------------------------------------------------
 
@@ -348,6 +349,12 @@ class ReplicaManager:
         partition = self._hosted.get(log.topic_partition)
         if partition is not None and partition.log is log:
             partition.step_down()
+            partition.wake_all()
+
+    def _on_shortened(self, log: "Log") -> None:
+        partition = self._hosted.get(log.topic_partition)
+        if partition is not None and partition.log is log:
+            partition.wake_all()
 
     def _is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
         broker = None if self._image is None else self._image.brokers.get(broker_id)

@@ -119,6 +119,7 @@ class Housekeeping:
         settings: may be replaced while it runs.
         bounds: gives (high watermark, last stable offset) of a log.
         failed: called with a log that went offline.
+        shortened: called with a log whose start retention has moved.
         cleaner: facts about compaction.
     """
 
@@ -128,6 +129,7 @@ class Housekeeping:
         self.settings = settings
         self.bounds: Callable[[Log], tuple[int, int]] = _single_replica_bounds
         self.failed: Callable[[Log], object] = _note_nothing
+        self.shortened: Callable[[Log], object] = _note_nothing
         self._manager = manager
         self._disk = disk
         self._clock = clock
@@ -294,7 +296,9 @@ class Housekeeping:
     def _apply_retention(self, log: "Log") -> None:
         if log.failure is None:
             try:
-                log.apply_retention(self._clock.wall_ms(), high_watermark=self.bounds(log)[0])
+                now_ms, high_watermark = self._clock.wall_ms(), self.bounds(log)[0]
+                if log.apply_retention(now_ms, high_watermark=high_watermark):
+                    self.shortened(log)
             except KafkaError as error:
                 logger.warning("%s", error)
 

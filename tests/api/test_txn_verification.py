@@ -279,7 +279,7 @@ class TestLagging:
                 assert not answers
                 held.clear()
                 for index in (0, 1):
-                    broker.partition(TRANSACTION_STATE_TOPIC, index)._wake_all()
+                    broker.partition(TRANSACTION_STATE_TOPIC, index).wake_all()
             return answers[0]
 
         response = trio.run(main)

@@ -90,11 +90,11 @@ class HeldPartition(Partition):
     def replicate(self, up_to=None):
         if not self.is_deposed:
             self.held = self.log_end_offset if up_to is None else up_to
-            self._wake_all()
+            self.wake_all()
 
     def depose(self):
         self.is_deposed = True
-        self._wake_all()
+        self.wake_all()
 
 
 class Node:

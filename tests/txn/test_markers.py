@@ -242,7 +242,7 @@ class TestReplication:
         broker.settle(for_ms=RETRY_MS)
         assert broker.transactions.unfinished() == 1
         held.clear()
-        broker.partition("out", 0)._wake_all()
+        broker.partition("out", 0).wake_all()
         broker.settle(for_ms=RETRY_MS)
         assert broker.transactions.unfinished() == 0
         assert markers_of(broker, "out") == [(1000, 1, True, 0)]
@@ -272,6 +272,6 @@ class TestReplication:
         assert markers_of(broker, "out") == []
         held.clear()
         for index in (0, 1):
-            broker.partition(TRANSACTION_STATE_TOPIC, index)._wake_all()
+            broker.partition(TRANSACTION_STATE_TOPIC, index).wake_all()
         broker.settle(for_ms=RETRY_MS)
         assert len(markers_of(broker, "out")) == 1
