@@ -1,6 +1,6 @@
-"""Copying what others lead: one task for each broker that leads something that is followed here.
+"""Copying what others lead: `num.replica.fetchers` tasks for each broker that leads something.
 
-Each task asks its broker for all of these partitions in one Fetch, does with the answer what
+Each task asks its broker for its share of these partitions in one Fetch, does with the answer what
 `follower` decides, and asks again: the offsets of the next Fetch are what acknowledges the records
 of the one before. In a session (KIP-227) a Fetch says only what is new in it, so that partitions
 to which nothing is written cost next to nothing.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 import trio
 
@@ -35,7 +36,7 @@ from kafkalite.isr.follower import (
     slices,
 )
 from kafkalite.isr.leader_offsets import FETCH_CHANNEL, fetch_leader_offsets
-from kafkalite.isr.throttle import UNLIMITED, RateWindow, throttled_brokers
+from kafkalite.isr.throttle import FollowerThrottle
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.fetch import (
     FETCH,
@@ -74,8 +75,6 @@ RETRY_MIN_MS: Final = 50
 THROTTLE_CHECK_MS: Final = 100
 """A partition that has used up what it may have is looked at again after this."""
 
-THROTTLED_REPLICAS: Final = "follower.replication.throttled.replicas"
-
 PASSING_ERRORS: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -103,7 +102,7 @@ class _Followed:
 
 
 class ReplicaFetcherManager:
-    """All tasks that copy, one for each leading broker.
+    """All tasks that copy: `num.replica.fetchers` for each leading broker.
 
     Args:
         replicas: the partitions of this broker, and whom they follow.
@@ -125,14 +124,16 @@ class ReplicaFetcherManager:
         broker_epoch: Callable[[], int],
     ) -> None:
         self._replicas = replicas
-        self._sources: dict[int, _Source] = {}
+        self._config = config
+        self._sources: dict[tuple[int, int], _Source] = {}
+        """By broker and number."""
         self._moved = trio.Event()
         self._new_source = partial(
             _Source,
             peers=peers,
             config=config,
             clock=clock,
-            throttle=_Throttle(config, image, clock),
+            throttle=FollowerThrottle(config, image, clock),
             broker_epoch=broker_epoch,
         )
 
@@ -160,81 +161,53 @@ class ReplicaFetcherManager:
             yield from source.lags()
 
     def fetch_rates(self) -> list[float]:
-        """Return for each leading broker how often a second it was asked since the last call."""
+        """Return how often a second each task has asked its broker since the last call."""
         return [source.fetch_rate() for source in self._sources.values()]
 
     def _on_moved(self) -> None:
         self._moved.set()
 
     def _follow(self, nursery: trio.Nursery) -> None:
-        following = self._replicas.following()
-        for broker_id in [each for each in self._sources if each not in following]:
-            self._sources.pop(broker_id).stop()
-        for broker_id, partitions in following.items():
-            source = self._sources.get(broker_id)
+        count = self._config.int("num.replica.fetchers")
+        following: dict[tuple[int, int], list[Partition]] = {}
+        for broker_id, partitions in self._replicas.following().items():
+            for partition in partitions:
+                place = (broker_id, _number_of(partition, count))
+                following.setdefault(place, []).append(partition)
+        for place in [each for each in self._sources if each not in following]:
+            self._sources.pop(place).stop()
+        for place, share in following.items():
+            source = self._sources.get(place)
             if source is None:
-                source = self._sources[broker_id] = self._new_source(broker_id)
+                source = self._sources[place] = self._new_source(*place)
                 nursery.start_soon(source.run)
-            source.follow(partitions)
+            source.follow(share)
 
 
-class _Throttle:
-    """follower.replication.throttled.*: how much partitions may copy that are behind (KIP-73)."""
-
-    def __init__(
-        self, config: "BrokerConfig", image: "Callable[[], Image]", clock: "Clock"
-    ) -> None:
-        self._config = config
-        self._image = image
-        self._clock = clock
-        self._window = RateWindow(
-            config.int("follower.replication.throttled.rate"),
-            window_ms=config.int("replication.quota.window.size.seconds") * 1_000,
-            now_ms=clock.monotonic_ms(),
-        )
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether there is a limit, so that it matters which partitions are throttled."""
-        return self._window.bytes_per_second < UNLIMITED
-
-    def is_exceeded(self) -> bool:
-        """Tell whether throttled partitions get nothing now; follows changes of the rate."""
-        self._window.set_rate(self._config.int("follower.replication.throttled.rate"))
-        return self._window.is_exceeded(self._clock.monotonic_ms())
-
-    def applies_to(self, followed: _Followed) -> bool:
-        """Tell whether this partition is throttled, should there be a limit."""
-        if not self.is_limited or followed.core.is_in_sync:
-            return False
-        name, index = followed.partition.topic_partition
-        topic = self._image().topics.get(name)
-        text = "" if topic is None else topic.configs.get(THROTTLED_REPLICAS, "")
-        if not text.strip():
-            return False
-        brokers = throttled_brokers(text.split(","), index)
-        return brokers is None or self._config.node_id in brokers
-
-    def on_received(self, followed: _Followed, size_bytes: int) -> None:
-        """Count what came for a partition, if it is throttled."""
-        if self.applies_to(followed):
-            self._window.on_sent(size_bytes)
+def _number_of(partition: "Partition", count: int) -> int:
+    """Return which of a broker's tasks copies a partition; the same one as long as `count` is."""
+    if count == 1:
+        return 0
+    topic, index = partition.topic_partition
+    return (crc32(topic.encode()) + index) % count
 
 
 class _Source:
-    """The task that copies from one broker."""
+    """A task that copies from one broker, by a connection of its own."""
 
     def __init__(
         self,
         broker_id: int,
+        number: int,
         *,
         peers: "Peers",
         config: "BrokerConfig",
         clock: "Clock",
-        throttle: _Throttle,
+        throttle: FollowerThrottle,
         broker_epoch: Callable[[], int],
     ) -> None:
         self._broker_id = broker_id
+        self._channel = f"{FETCH_CHANNEL}-{number}" if number else FETCH_CHANNEL
         self._peers = peers
         self._config = config
         self._clock = clock
@@ -368,7 +341,13 @@ class _Source:
         except KafkaError as error:
             self._on_failure(followed, error)
             return math.inf if core.is_paused else max(1, core.due_ms - now_ms)
-        return THROTTLE_CHECK_MS if is_throttled and self._throttle.applies_to(followed) else None
+        return THROTTLE_CHECK_MS if is_throttled and self._is_throttled(followed) else None
+
+    def _is_throttled(self, followed: _Followed) -> bool:
+        """Tell whether a limit holds for this partition, should there be one."""
+        return not followed.core.is_in_sync and self._throttle.applies_to(
+            followed.partition.topic_partition
+        )
 
     def _request(self, said: SessionFetch, max_wait_ms: float) -> FetchRequest:
         config = self._config
@@ -428,7 +407,7 @@ class _Source:
                     FETCH,
                     request,
                     timeout_ms=self._config.int("replica.socket.timeout.ms"),
-                    channel=FETCH_CHANNEL,
+                    channel=self._channel,
                 )
                 if response.error_code in SESSION_ERRORS:
                     return None
@@ -501,7 +480,8 @@ class _Source:
         """Append in pieces, between which others have their turn and the leader may change."""
         partition, leader_epoch = followed.partition, followed.fetched.leader_epoch
         remaining = len(action.records)
-        self._throttle.on_received(followed, remaining)
+        if self._is_throttled(followed):
+            self._throttle.on_received(remaining)
         try:
             for piece in slices(action.records, SLICE_BYTES) if remaining else ():
                 remaining -= len(piece)

@@ -423,6 +423,7 @@ class ReplicaManager:
                         self._reconfigure(image.topics[change.resource_name])
                 case ConfigsChanged() if change.resource_type == BROKER_RESOURCE:
                     self.throttle.set_rate(self._config.int("leader.replication.throttled.rate"))
+                    self._following_moved = True  # num.replica.fetchers may be another
                     for topic in image.topics.values():
                         self._reconfigure(topic)
                 case ImageReplaced():

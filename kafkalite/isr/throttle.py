@@ -1,16 +1,20 @@
-"""ReplicationContext throttles (KIP-73): which replicas, and how much of them in a second.
+"""Throttles of replication (KIP-73): which replicas, and how much of them in a second.
 
-Pure. For followers that are not in sync, so that a reassignment leaves something for the others.
+For followers that are not in sync, so that a reassignment leaves something for the others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kafkalite.clock import Clock
+    from kafkalite.config import BrokerConfig
     from kafkalite.isr.partition import Partition
+    from kafkalite.meta.image import Image
     from kafkalite.types import TopicPartition
 
 WILDCARD: Final = "*"
+FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 UNLIMITED: Final = 2**63 - 1
 
@@ -116,3 +120,45 @@ class LeaderThrottle(RateWindow):
             and leader is not None
             and replica_id not in leader.state.isr
         )
+
+
+class FollowerThrottle:
+    """follower.replication.throttled.*: how much partitions may copy that are behind (KIP-73)."""
+
+    def __init__(
+        self, config: "BrokerConfig", image: "Callable[[], Image]", clock: "Clock"
+    ) -> None:
+        self._config = config
+        self._image = image
+        self._clock = clock
+        self._window = RateWindow(
+            config.int("follower.replication.throttled.rate"),
+            window_ms=config.int("replication.quota.window.size.seconds") * 1_000,
+            now_ms=clock.monotonic_ms(),
+        )
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit, so that it matters which partitions are throttled."""
+        return self._window.bytes_per_second < UNLIMITED
+
+    def is_exceeded(self) -> bool:
+        """Tell whether throttled partitions get nothing now; follows changes of the rate."""
+        self._window.set_rate(self._config.int("follower.replication.throttled.rate"))
+        return self._window.is_exceeded(self._clock.monotonic_ms())
+
+    def applies_to(self, topic_partition: "TopicPartition") -> bool:
+        """Tell whether a limit holds for this partition while it is behind."""
+        if not self.is_limited:
+            return False
+        name, index = topic_partition
+        topic = self._image().topics.get(name)
+        text = "" if topic is None else topic.configs.get(FOLLOWER_REPLICAS, "")
+        if not text.strip():
+            return False
+        brokers = throttled_brokers(text.split(","), index)
+        return brokers is None or self._config.node_id in brokers
+
+    def on_received(self, size_bytes: int) -> None:
+        """Count what came for a partition that is throttled."""
+        self._window.on_sent(size_bytes)

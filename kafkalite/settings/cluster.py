@@ -141,7 +141,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting("num.io.threads", INT, 8, minimum=1, update=CLUSTER_WIDE, inert=True),
     Setting("num.network.threads", INT, 3, minimum=1, update=CLUSTER_WIDE, inert=True),
     Setting("num.partitions", INT, 1, minimum=1),
-    Setting("num.replica.fetchers", INT, 1, minimum=1, update=CLUSTER_WIDE, inert=True),
+    Setting("num.replica.fetchers", INT, 1, minimum=1, update=CLUSTER_WIDE),
     Setting("process.roles", LIST, (), choices=("broker", "controller")),
     Setting("producer.purgatory.purge.interval.requests", INT, 1_000, inert=True),
     Setting("queued.max.request.bytes", LONG, -1),
