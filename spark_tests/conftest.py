@@ -1,7 +1,6 @@
 """One broker and one Spark for the whole run; a set of topics for each test."""
 
 import os
-import uuid
 
 import pytest
 
@@ -109,8 +108,3 @@ def stream_source(spark, bootstrap):
         return reader.options(**options).load()
 
     return read
-
-
-@pytest.fixture
-def sink_name():
-    return f"rows_{uuid.uuid4().hex[:10]}"

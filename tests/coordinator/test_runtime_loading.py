@@ -116,12 +116,16 @@ class TestLoading:
 
         run(main)
 
+    def unreplicated(self):
+        """A runtime over a log whose last record is not replicated yet."""
+        before = self.filled(3)
+        before.partitions[0].replicates = False
+        before.ask("set", "n0", "last")
+        return before.reload().lead()
+
     def test_what_is_not_replicated_yet_is_waited_for(self):
         async def main():
-            before = self.filled(3)
-            before.partitions[0].replicates = False
-            before.ask("set", "n0", "last")
-            setup = before.reload().lead()
+            setup = self.unreplicated()
             async with trio.open_nursery() as nursery:
                 await nursery.start(setup.runtime.run)
                 await wait_all_tasks_blocked()
@@ -135,10 +139,7 @@ class TestLoading:
 
     def test_waiting_ends_when_leadership_moves(self):
         async def main():
-            before = self.filled(3)
-            before.partitions[0].replicates = False
-            before.ask("set", "n0", "last")
-            setup = before.reload().lead()
+            setup = self.unreplicated()
             async with trio.open_nursery() as nursery:
                 await nursery.start(setup.runtime.run)
                 await wait_all_tasks_blocked()

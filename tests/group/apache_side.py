@@ -1,42 +1,27 @@
 """Two coordinators, Apache Kafka's and this one, that are asked the same."""
 
-import time
 from contextlib import contextmanager
 
 from compat_tests.apache_kafka import KAFKA_4, ApacheBroker, run_tool
 from kafkalite.coordinator.records import TransactionMarker, decode_batch
 from kafkalite.group.records import GroupRecordCodec
-from kafkalite.wire.apis import APIS
 from kafkalite.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafkalite.wire.messages.find_coordinator import FindCoordinatorRequest
 from kafkalite.wire.messages.list_groups import ListGroupsRequest
 from kafkalite.wire.records import iterate_batches
 from tests.group.transactional import Committer
-from tests.raw_client import RawClient
+from tests.oracle import Asked
 from tests.server.broker_process import BrokerProcess
 
-API = {api.key.name: api for api in APIS.values()}
 LOG = "__consumer_offsets-0/00000000000000000000.log"
-PATIENCE_S = 30
 
 
-class BrokerSide:
+class BrokerSide(Asked):
     """One of the two brokers. `wait_topics` is up to each kind of group."""
 
     def __init__(self, broker):
-        self.broker = broker
-        self.client = RawClient(broker)
+        super().__init__(broker)
         self.probes = 0
-
-    def ask(self, name, version, request):
-        return self.client.ask(API[name], version, request)
-
-    def wait_for(self, name, version, request, is_ready):
-        deadline = time.monotonic() + PATIENCE_S
-        while not is_ready(answer := self.ask(name, version, request)):
-            assert time.monotonic() < deadline, f"{name}: {answer}"
-            time.sleep(0.02)
-        return answer
 
     def prepare(self):
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=["x"])

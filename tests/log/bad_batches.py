@@ -117,10 +117,6 @@ PAYLOADS = {
 """Records by what is wrong with them."""
 
 
-def _lz4_cut():
-    return compress(Codec.LZ4, GOOD * 50)[:-30]
-
-
 PACKED = {
     "garbage for gzip": (Codec.GZIP, b"garbage, and not gzip"),
     "garbage for snappy": (Codec.SNAPPY, b"garbage, and not snappy"),

@@ -88,13 +88,13 @@ def test_nothing_that_was_acknowledged_is_lost_when_the_leader_dies(cluster):
             acknowledged[number, count] = (schema_id, schema.text)
             count += 1
 
-    leader = cluster.leader_of("_schemas", 0)
     urls = cluster.schema_registry_urls
     writers = [threading.Thread(target=write, args=each) for each in urls.items()]
     for writer in writers:
         writer.start()
     try:
         wait_for(lambda: len(acknowledged) > 20)
+        leader = cluster.leader_of("_schemas", 0)
         cluster.kill(leader)
         survivors = {number: url for number, url in urls.items() if number != leader}
         for url in survivors.values():

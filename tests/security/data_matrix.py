@@ -32,6 +32,12 @@ from tests.security.matrix import (
 BATCH = bytes(build_batch([Record(offset=0, timestamp=1, key=None, value=b"x")]))
 
 
+NEW_TOPIC = {
+    "topics": [{"name": ORDERS, "num_partitions": 1, "replication_factor": 1}],
+    "timeout_ms": 5000,
+    "validate_only": True,
+}
+
 ROWS = [
     Row(
         "produce",
@@ -184,22 +190,14 @@ ROWS = [
         K.CREATE_TOPICS,
         (topic(C),),
         29,
-        {
-            "topics": [{"name": ORDERS, "num_partitions": 1, "replication_factor": 1}],
-            "timeout_ms": 5000,
-            "validate_only": True,
-        },
+        NEW_TOPIC,
     ),
     Row(
         "create topics, by the cluster",
         K.CREATE_TOPICS,
         (cluster(C),),
         29,
-        {
-            "topics": [{"name": ORDERS, "num_partitions": 1, "replication_factor": 1}],
-            "timeout_ms": 5000,
-            "validate_only": True,
-        },
+        NEW_TOPIC,
     ),
     Row(
         "delete topics",

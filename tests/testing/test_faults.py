@@ -40,11 +40,6 @@ def producer(broker, **config):
     )
 
 
-def read_up_to(client, value):
-    while read(client, 1) != [value]:
-        pass
-
-
 def send(client, value=b"x", *, partition=0, timeout_s=20):
     """Return the error of one delivery, None if it was delivered."""
     outcome = []
@@ -83,16 +78,6 @@ def grouped(broker, protocol):
 def _group(broker, name):
     shard = broker.server.services.coordinators.shard_of("__consumer_offsets", name)
     return None if shard is None else shard.groups.get(name)
-
-
-def epoch_of(broker, name):
-    """Return the generation or epoch of a group."""
-
-    def look():
-        group = _group(broker, name)
-        return getattr(group, "generation", None) or getattr(group, "target_epoch", None)
-
-    return broker.call_in_broker(look)
 
 
 def members_of(broker, name):

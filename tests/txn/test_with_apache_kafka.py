@@ -13,7 +13,6 @@ import pytest
 
 from compat_tests.apache_kafka import ApacheBroker
 from kafkalite.types import CONSUMER_OFFSETS_TOPIC
-from kafkalite.wire.apis import APIS
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkalite.wire.messages.add_partitions_to_txn import (
@@ -44,7 +43,7 @@ from kafkalite.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kafkalite.wire.records import iterate_batches
-from tests.raw_client import RawClient
+from tests.oracle import Asked
 from tests.server.broker_process import BrokerProcess
 from tests.txn.clients import batch
 
@@ -53,27 +52,14 @@ pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
 SCRIPTS = 40
 STEPS = 40
 PARTITIONS = 2
-PATIENCE_S = 20
-
-API = {api.key.name: api for api in APIS.values()}
 
 
-class Side:
+class Side(Asked):
     """One of the two brokers, and what was learnt from it."""
 
     def __init__(self, broker):
-        self.client = RawClient(broker)
+        super().__init__(broker)
         self.producer_ids = []
-
-    def ask(self, name, version, request):
-        return self.client.ask(API[name], version, request)
-
-    def wait_for(self, name, version, request, is_ready):
-        deadline = time.monotonic() + PATIENCE_S
-        while not is_ready(answer := self.ask(name, version, request)):
-            assert time.monotonic() < deadline, f"{name}: {answer}"
-            time.sleep(0.01)
-        return answer
 
     def prepare(self):
         """Wait until the coordinators answer, which have to make their topics first."""

@@ -2,7 +2,7 @@
 
 from enum import Enum, auto
 
-from kafkalite.wire.errors import ErrorCode, KafkaError
+from kafkalite.wire.errors import ErrorCode
 from tests.group.harness import Client
 
 PARTITIONS = 6
@@ -110,7 +110,3 @@ def run(consumers, harness, milliseconds, *, every=1000):
             consumer.step()
             consumer.step()
         harness.advance(every)
-
-
-def is_refusal(harness, ticket):
-    return isinstance(harness.answers.get(ticket), KafkaError)

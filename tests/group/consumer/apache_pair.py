@@ -8,21 +8,14 @@ from kafkalite.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )
 from kafkalite.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from kafkalite.wire.messages.delete_groups import DeleteGroupsRequest
 from kafkalite.wire.messages.describe_groups import DescribeGroupsRequest
 from kafkalite.wire.messages.heartbeat import HeartbeatRequest
 from kafkalite.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kafkalite.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from kafkalite.wire.messages.list_groups import ListGroupsRequest
 from kafkalite.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-)
-from kafkalite.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
 )
 from kafkalite.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -37,24 +30,20 @@ from kafkalite.wire.stored.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartition,
 )
-from tests.group.apache_side import (
-    API,
-    PATIENCE_S,
-)
+from tests.group.apache_pair import GroupPair, committed_codes, fetched_offsets
 from tests.group.consumer.apache_side import Member, assigned, shown_description, shown_heartbeat
+from tests.oracle import API, PATIENCE_S
 from tests.raw_client import RawClient
 
 PATTERN_PAUSE_S = 0.1
-
-
 JOIN_PAUSE_S = 0.02
 
 
-class Pair:
-    """Both brokers and one group; what is sent goes to both, and the answers have to agree."""
+class Pair(GroupPair):
+    """A group whose members may also speak the classic protocol."""
 
     def __init__(self, sides, name, rng):
-        self.sides, self.name, self.rng = sides, name, rng
+        super().__init__(sides, name, rng)
         self.topics = {f"{name}-a": rng.choice([1, 2, 3, 5]), f"{name}-b": rng.choice([1, 2])}
         self.members = [Member("a"), Member("b"), Member("c", "i1"), Member("d", "i1"), Member("e")]
         self.previous = {}
@@ -68,18 +57,6 @@ class Pair:
         while ours.order(self.topics) != apache.order(self.topics):
             ours.drop(self.topics)
             ours.create(self.topics)
-
-    def both(self, name, version, build, shown):
-        """Ask both; return Apache's answer, and what of both has to be the same."""
-        answers = [
-            side.ask(name, version, build(side) if callable(build) else build)
-            for side in self.sides
-        ]
-        apaches, ours = (
-            shown(answer, side) for answer, side in zip(answers, self.sides, strict=True)
-        )
-        assert ours == apaches, f"{name}: Apache {apaches}, kafkalite {ours}"
-        return answers[0]
 
     # --- Heartbeats
 
@@ -420,20 +397,8 @@ class Pair:
             "OFFSET_COMMIT",
             version,
             build,
-            lambda a, _: [
-                (p.partition_index, p.error_code) for t in a.topics for p in t.partitions
-            ],
+            committed_codes,
         )
-
-    def commit_in_transaction(self, member):
-        epoch = member.epoch + self.rng.choice([0, 0, -1, -1, -2, 1])
-        member_id, epoch = self.rng.choice([(member.member_id, epoch)] * 4 + [("", -1), ("", 1)])
-        name = self.rng.choice([*self.topics])
-        chosen = self.rng.sample(range(self.topics[name]), 1)
-        apaches, ours = (
-            side.committer.codes(self.name, member_id, epoch, name, chosen) for side in self.sides
-        )
-        assert ours == apaches, f"TXN_OFFSET_COMMIT: Apache {apaches}, kafkalite {ours}"
 
     def fetch(self, member):
         epoch = member.epoch + self.rng.choice([0, 0, -1, 1])
@@ -456,12 +421,8 @@ class Pair:
             "OFFSET_FETCH",
             version,
             build,
-            lambda a, _: [
-                (g.error_code, [(p.committed_offset, p.error_code) for t in g.topics
-                                for p in t.partitions])
-                for g in a.groups
-            ],
-        )  # fmt: skip
+            fetched_offsets,
+        )
 
     def grow(self, member):
         del member
@@ -483,18 +444,7 @@ class Pair:
     def list(self, member):
         del member
         states = self.rng.choice([[], ["stable"], ["Reconciling"], ["EMPTY"], ["Assigning"]])
-        types = self.rng.choice([[], ["Consumer"], ["classic"], ["nonsense"]])
-        request = ListGroupsRequest(states_filter=states, types_filter=types)
-
-        def shown(answer, side):
-            del side
-            return [
-                (g.protocol_type, g.group_state, g.group_type)
-                for g in answer.groups
-                if g.group_id == self.name
-            ]
-
-        self.both("LIST_GROUPS", 5, request, shown)
+        self.list_by(states, self.rng.choice([[], ["Consumer"], ["classic"], ["nonsense"]]))
 
     def describe_classic(self, member, version=None):
         del member
@@ -504,24 +454,6 @@ class Pair:
             DescribeGroupsRequest(groups=[self.name]),
             lambda a, _: [(g.error_code, g.group_state) for g in a.groups],
         )
-
-    def delete_offsets(self, member):
-        del member
-        topic = OffsetDeleteRequestTopic(
-            name=f"{self.name}-a", partitions=[OffsetDeleteRequestPartition(partition_index=0)]
-        )
-        request = OffsetDeleteRequest(group_id=self.name, topics=[topic])
-        self.both(
-            "OFFSET_DELETE",
-            0,
-            request,
-            lambda a, _: (a.error_code, [p.error_code for t in a.topics for p in t.partitions]),
-        )
-
-    def delete(self, member):
-        del member
-        request = DeleteGroupsRequest(groups_names=[self.name])
-        self.both("DELETE_GROUPS", 2, request, lambda a, _: [r.error_code for r in a.results])
 
 
 UPGRADES = []

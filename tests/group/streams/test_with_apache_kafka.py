@@ -15,7 +15,6 @@ import pytest
 
 from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from kafkalite.wire.messages.delete_groups import DeleteGroupsRequest
 from kafkalite.wire.messages.describe_groups import DescribeGroupsRequest
 from kafkalite.wire.messages.heartbeat import HeartbeatRequest
 from kafkalite.wire.messages.incremental_alter_configs import (
@@ -24,16 +23,10 @@ from kafkalite.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kafkalite.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kafkalite.wire.messages.list_groups import ListGroupsRequest
 from kafkalite.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-)
-from kafkalite.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
 )
 from kafkalite.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -42,6 +35,7 @@ from kafkalite.wire.messages.offset_fetch import (
 )
 from kafkalite.wire.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kafkalite.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from tests.group.apache_pair import GroupPair, committed_codes, fetched_offsets
 from tests.group.apache_side import (
     BrokerSide,
     both_brokers,
@@ -90,11 +84,11 @@ class Side(BrokerSide):
         )
 
 
-class Pair:
-    """Both brokers and one group; what is sent goes to both, and the answers have to agree."""
+class Pair(GroupPair):
+    """A group of Streams threads."""
 
     def __init__(self, sides, name, rng):
-        self.sides, self.name, self.rng = sides, name, rng
+        super().__init__(sides, name, rng)
         self.topics = {f"{name}-in": rng.choice([1, 2, 3])}
         source = f"{name}-in"
         self.topology = rng.choice(
@@ -129,12 +123,9 @@ class Pair:
         for side in sides:
             side.create(made)
 
-    def both(self, name, version, request, shown):
-        """Ask both; return Apache's answer, and what of both has to be the same."""
-        answers = [side.ask(name, version, request) for side in self.sides]
-        apaches, ours = (shown(answer) for answer in answers)
-        assert ours == apaches, f"{name}: Apache {apaches}, kafkalite {ours}"
-        return answers[0]
+    @property
+    def committed_to(self):
+        return {**self.topics, **self.internal}
 
     # --- Heartbeats
 
@@ -246,7 +237,10 @@ class Pair:
         )
         request = IncrementalAlterConfigsRequest(resources=[resource])
         self.both(
-            "INCREMENTAL_ALTER_CONFIGS", 1, request, lambda a: [r.error_code for r in a.responses]
+            "INCREMENTAL_ALTER_CONFIGS",
+            1,
+            request,
+            lambda a, _: [r.error_code for r in a.responses],
         )
         time.sleep(CONFIG_PAUSE_S)
 
@@ -260,16 +254,7 @@ class Pair:
     def list(self, thread):
         del thread
         states = self.rng.choice([[], ["not_ready"], ["NotReady"], ["Stable"], ["empty"]])
-        request = ListGroupsRequest(states_filter=states, types_filter=["Streams"])
-
-        def shown(answer):
-            return [
-                (g.protocol_type, g.group_state, g.group_type)
-                for g in answer.groups
-                if g.group_id == self.name
-            ]
-
-        self.both("LIST_GROUPS", 5, request, shown)
+        self.list_by(states, ["Streams"])
 
     def describe_classic(self, thread):
         del thread
@@ -279,13 +264,13 @@ class Pair:
             "DESCRIBE_GROUPS",
             version,
             request,
-            lambda a: [(g.error_code, g.error_message, g.group_state) for g in a.groups],
+            lambda a, _: [(g.error_code, g.error_message, g.group_state) for g in a.groups],
         )
 
     def commit(self, thread):
         epoch = thread.epoch + self.rng.choice([0, 0, -1, -1, -2, 1])
-        name = self.rng.choice([f"{self.name}-in", *self.internal])
-        indexes = range(self.topics.get(name, self.internal.get(name, 1)))
+        name = self.rng.choice([*self.committed_to])
+        indexes = range(self.committed_to[name])
         request = OffsetCommitRequest(
             group_id=self.name,
             generation_id_or_member_epoch=self.rng.choice([epoch, epoch, -1]),
@@ -305,19 +290,8 @@ class Pair:
             "OFFSET_COMMIT",
             version,
             request,
-            lambda a: [(p.partition_index, p.error_code) for t in a.topics for p in t.partitions],
+            committed_codes,
         )
-
-    def commit_in_transaction(self, thread):
-        epoch = thread.epoch + self.rng.choice([0, 0, -1, -1, -2, 1])
-        member_id, epoch = self.rng.choice([(thread.member_id, epoch)] * 4 + [("", -1), ("", 1)])
-        name = self.rng.choice([f"{self.name}-in", *self.internal])
-        count = self.topics.get(name, self.internal.get(name, 1))
-        chosen = self.rng.sample(range(count), 1)
-        apaches, ours = (
-            side.committer.codes(self.name, member_id, epoch, name, chosen) for side in self.sides
-        )
-        assert ours == apaches, f"TXN_OFFSET_COMMIT: Apache {apaches}, kafkalite {ours}"
 
     def fetch(self, thread):
         epoch = thread.epoch + self.rng.choice([0, 0, -1, 1])
@@ -333,42 +307,15 @@ class Pair:
             "OFFSET_FETCH",
             9,
             OffsetFetchRequest(groups=[group]),
-            lambda a: [
-                (
-                    g.error_code,
-                    [(p.committed_offset, p.error_code) for t in g.topics for p in t.partitions],
-                )
-                for g in a.groups
-            ],
+            fetched_offsets,
         )
-
-    def delete_offsets(self, thread):
-        del thread
-        topic = OffsetDeleteRequestTopic(
-            name=f"{self.name}-in", partitions=[OffsetDeleteRequestPartition(partition_index=0)]
-        )
-        request = OffsetDeleteRequest(group_id=self.name, topics=[topic])
-        self.both(
-            "OFFSET_DELETE",
-            0,
-            request,
-            lambda a: (
-                a.error_code,
-                [p.error_code for t in a.topics for p in t.partitions],
-            ),
-        )
-
-    def delete(self, thread):
-        del thread
-        request = DeleteGroupsRequest(groups_names=[self.name])
-        self.both("DELETE_GROUPS", 2, request, lambda a: [r.error_code for r in a.results])
 
     def speak_classic(self, thread):
         if self.rng.random() < 0.5:
             request = HeartbeatRequest(
                 group_id=self.name, generation_id=thread.epoch, member_id=thread.member_id
             )
-            self.both("HEARTBEAT", 4, request, lambda a: a.error_code)
+            self.both("HEARTBEAT", 4, request, lambda a, _: a.error_code)
             return
         if not any(each.epoch > 0 for each in self.threads):
             return  # it would become a classic group, which other tests compare
@@ -381,7 +328,7 @@ class Pair:
             protocol_type="consumer",
             protocols=[protocol],
         )
-        self.both("JOIN_GROUP", 9, request, lambda a: a.error_code)
+        self.both("JOIN_GROUP", 9, request, lambda a, _: a.error_code)
 
 
 HEARTBEATS = ("join_anyhow", "beat", "beat", "beat", "acknowledge", "acknowledge", "acknowledge")
@@ -404,7 +351,7 @@ def in_order(lists):
     return None if lists is None else sorted((t.subtopology_id, t.partitions) for t in lists)
 
 
-def shown_heartbeat(answer):
+def shown_heartbeat(answer, _):
     endpoints = answer.partitions_by_user_endpoint
     return (
         ErrorCode(answer.error_code).name,
@@ -432,7 +379,7 @@ def shown_heartbeat(answer):
     )
 
 
-def shown_description(answer):
+def shown_description(answer, _):
     return [
         (
             (ErrorCode(g.error_code).name, g.error_message, g.group_id, g.group_state),
