@@ -16,18 +16,62 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class SecuredBroker:
-    """The part of `kafkalite.Broker` that is about who may come in and do what."""
+class Secured:
+    """A broker or a cluster, and how clients get in."""
 
     security: "BrokerSecurity | None" = None
     mechanism: str = "SCRAM-SHA-512"
     """By which clients log in, if their settings say nothing else."""
+    if TYPE_CHECKING:  # what the rest of it has
+
+        @property
+        def bootstrap(self) -> str: ...  # noqa: D102
+
+    @property
+    def certs(self) -> "Certificates":
+        """The certificate of all servers: `expire`, `wrong_host`, `stranger`, and `renew` again."""
+        if self.security is None or self.security.certificates is None:
+            raise RuntimeError(f"this {type(self).__name__.lower()} was made without tls=True")
+        return self.security.certificates
+
+    @property
+    def ca_file(self) -> str:
+        """The certificate that clients have to trust, as a PEM file; with `tls` only."""
+        return str(self.certs.ca_file)
+
+    def client_settings(
+        self, client: str = "confluent", *, user: str | None = None, mechanism: str | None = None
+    ) -> dict[str, str]:
+        """Return settings by which a client gets in, for "confluent" (librdkafka) or "java".
+
+        Args:
+            client: which form they have.
+            user: who logs in, by default the first; without users whose certificate is shown.
+            mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; by default `mechanism`.
+        """
+        if self.security is None:
+            return {"bootstrap.servers": self.bootstrap}
+        where = self._secured_bootstrap(self.security)
+        found = self.security.client_settings(where, user, mechanism or self.mechanism)
+        if client == "confluent":
+            return found
+        from kafkalite.testing.security import as_java
+
+        return as_java(found)
+
+    def _secured_bootstrap(self, security: "BrokerSecurity") -> str:
+        """Return the addresses of the listeners that want TLS or a login."""
+        del security
+        return self.bootstrap
+
+
+class SecuredBroker(Secured):
+    """The part of `kafkalite.Broker` that is about who may come in and do what."""
+
     if TYPE_CHECKING:  # what the rest of a broker has
 
         @property
         def server(self) -> "ServerBroker": ...  # noqa: D102
-        @property
-        def bootstrap(self) -> str: ...  # noqa: D102
         @property
         def _services(self) -> "Services": ...
         def _in_loop(self, function: Callable[[], Result]) -> Result: ...
@@ -60,37 +104,8 @@ class SecuredBroker:
         """Return `HOST:PORT` of a listener, by its name."""
         return self.server.bootstrap_for(listener)
 
-    @property
-    def certs(self) -> "Certificates":
-        """The broker's certificate: `expire`, `wrong_host`, `stranger`, and `renew` again."""
-        if self.security is None or self.security.certificates is None:
-            raise RuntimeError("this broker was made without tls=True")
-        return self.security.certificates
-
-    @property
-    def ca_file(self) -> str:
-        """The certificate that clients have to trust, as a PEM file; with `tls` only."""
-        return str(self.certs.ca_file)
-
-    def client_settings(
-        self, client: str = "confluent", *, user: str | None = None, mechanism: str | None = None
-    ) -> dict[str, str]:
-        """Return settings by which a client gets in, for "confluent" (librdkafka) or "java".
-
-        Args:
-            client: which form they have.
-            user: who logs in, by default the first; without users whose certificate is shown.
-            mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; by default that of the broker.
-        """
-        if self.security is None:
-            return {"bootstrap.servers": self.bootstrap}
-        where = self.bootstrap_for(self.security.listener)
-        found = self.security.client_settings(where, user, mechanism or self.mechanism)
-        if client == "confluent":
-            return found
-        from kafkalite.testing.security import as_java
-
-        return as_java(found)
+    def _secured_bootstrap(self, security: "BrokerSecurity") -> str:
+        return self.bootstrap_for(security.listener)
 
     def add_user(self, name: str, password: str) -> None:
         """Let a user log in, or give it another password."""

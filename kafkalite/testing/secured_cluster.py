@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.client.cluster import Client
+from kafkalite.testing.secured import Secured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -14,54 +15,24 @@ if TYPE_CHECKING:
     from kafkalite.security.acls import Rule
     from kafkalite.testing.broker_process import BrokerProcess
     from kafkalite.testing.cluster_security import ClusterSecurity
-    from kafkalite.testing.security import Certificates
     from kafkalite.testing.zookeeper import ZooKeeper
 
 LOOK_TIMEOUT_MS: Final = 2_000
 """For one question out of many: a broker that hangs is asked again, or another one is."""
 
 
-class SecuredCluster:
+class SecuredCluster(Secured):
     """The part of `kafkalite.testing.Cluster` that is about who may come in and do what."""
 
     security: "ClusterSecurity | None" = None
-    mechanism: str = "SCRAM-SHA-512"
-    """By which clients log in, if their settings say nothing else."""
     if TYPE_CHECKING:  # what the rest of a cluster has
 
-        @property
-        def bootstrap(self) -> str: ...  # noqa: D102
         def client(self, timeout_ms: int = ...) -> Client: ...  # noqa: D102
         def wait_until(self, condition: Callable[[], bool], missing: str) -> None: ...  # noqa: D102
         def _addresses(self) -> list[str]: ...
 
         brokers: dict[int, BrokerProcess]
         zookeeper: ZooKeeper | None
-
-    @property
-    def certs(self) -> "Certificates":
-        """The certificate of brokers and ZooKeeper: `expire`, `wrong_host`, `renew`..."""
-        if self.security is None or self.security.certificates is None:
-            raise RuntimeError("this cluster was made without tls=True")
-        return self.security.certificates
-
-    @property
-    def ca_file(self) -> str:
-        """The certificate that clients have to trust, as a PEM file; with `tls` only."""
-        return str(self.certs.ca_file)
-
-    def client_settings(
-        self, client: str = "confluent", *, user: str | None = None, mechanism: str | None = None
-    ) -> dict[str, str]:
-        """Return settings by which a client gets in, as `Broker.client_settings` does."""
-        if self.security is None:
-            return {"bootstrap.servers": self.bootstrap}
-        found = self.security.client_settings(self.bootstrap, user, mechanism or self.mechanism)
-        if client == "confluent":
-            return found
-        from kafkalite.testing.security import as_java
-
-        return as_java(found)
 
     def add_user(self, name: str, password: str) -> None:
         """Let a user log in, or give it another password; return when it gets in everywhere."""

@@ -118,6 +118,45 @@ def test_a_lost_reply_doubles_records_unless_the_producer_is_idempotent(
     assert len(broker.records("orders")) == copies
 
 
+@pytest.mark.slow
+def test_an_isr_that_is_too_small_refuses_only_those_who_want_all_of_it(broker):
+    rule = broker.faults.shrink_isr("orders")
+    assert send(producer(broker, acks=1)) is None
+    assert rule.hits == 0
+    refused = send(producer(broker, acks="all", **{"message.timeout.ms": 500}))
+    assert refused.code() == KafkaError._MSG_TIMED_OUT
+    assert rule.hits > 1
+    rule.remove()
+    assert send(producer(broker, acks="all")) is None
+    assert len(broker.records("orders")) == 2
+
+
+def test_a_rule_fires_by_chance_until_it_does_not(broker):
+    rule = broker.faults.on("Produce").error("NOT_ENOUGH_REPLICAS").with_probability(0.8, seed=1)
+    assert send(producer(broker)) is None
+    assert rule.matched == rule.hits + 1 > 1
+
+
+def test_a_rule_holds_for_a_time_of_the_brokers_clock(broker):
+    rule = broker.faults.on("Produce").error("TOPIC_AUTHORIZATION_FAILED").for_seconds(60)
+    assert send(producer(broker)).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    broker.clock.advance(61)
+    assert send(producer(broker)) is None
+    assert rule.hits == 1
+
+
+@pytest.mark.slow
+def test_a_disk_that_fails_once_or_is_slow_is_borne(broker):
+    broken = broker.faults.disk_error(topic="orders", times=1)
+    assert send(producer(broker)) is None
+    slow = broker.faults.slow_disk(0.2, topic="orders", times=1)
+    began_s = time.monotonic()
+    assert send(producer(broker)) is None
+    assert time.monotonic() - began_s >= 0.2
+    assert (broken.hits, slow.hits) == (1, 1)
+    assert len(broker.records("orders")) == 2
+
+
 def test_a_fatal_error_reaches_the_application_at_once(broker):
     broker.faults.on("Produce", topic="ord*").error("TOPIC_AUTHORIZATION_FAILED").once()
     assert send(producer(broker)).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED

@@ -57,11 +57,11 @@ def first_error(results: Sequence[object]) -> KazooException | None:
 
 
 @contextlib.contextmanager
-def one_line(connect: str) -> Iterator[None]:
-    """Say where the trouble is that no retry ends.
+def node_errors(connect: str) -> Iterator[None]:
+    """Name the server where a node holds what it should not, which no retry ends.
 
     Raises:
-        MetadataStoreError: a node holds what it should not.
+        MetadataStoreError: with this address, and what is wrong.
     """
     try:
         yield

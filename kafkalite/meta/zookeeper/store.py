@@ -53,7 +53,7 @@ from kafkalite.meta.zookeeper.kazoo_bridge import (
     NOT_REACHED,
     KazooTrioBridge,
     first_error,
-    one_line,
+    node_errors,
     stop,
 )
 from kafkalite.meta.zookeeper.live_brokers import read_brokers
@@ -223,7 +223,7 @@ class ZookeeperStore:
 
     async def cluster_id(self, proposed: str) -> str:
         """Return the id of the cluster, which is `proposed` if it had none."""
-        with one_line(self._connect):
+        with node_errors(self._connect):
             try:
                 data, _ = await self._one(self._client.get_async(znodes.CLUSTER_ID))
             except NoNodeError:
@@ -239,7 +239,7 @@ class ZookeeperStore:
     async def load(self, known_version: int = -1) -> Stored | None:
         """Read all nodes, again if a commit came in between."""
         self._check_connected()
-        with one_line(self._connect):
+        with node_errors(self._connect):
             # What another server has acknowledged is seen by ours after this.
             await self._one(self._client.sync_async(znodes.CHANGES))
             newest = await self._newest()
@@ -433,7 +433,7 @@ class ZookeeperStore:
                 await self._wait_woken()
                 continue
             try:
-                with one_line(self._connect):
+                with node_errors(self._connect):
                     await self._read_news()
             except KafkaError as error:
                 logger.debug("ZooKeeper: %s", error.message)
