@@ -53,7 +53,7 @@ class RegistryCodec:
             if decoded is None:
                 return None
             hash(decoded)  # a subject may be a list
-            told = json.loads(value) if value is not None else None
+            told = json.loads(value) if value else None  # Karapace deletes with empty values
             stored = _read_value(decoded, told)
             hash(stored)
             return StoredRecord(decoded, stored)

@@ -88,6 +88,7 @@ def test_what_karapace_writes_is_read():
         b'"deleted":false,"md5":"x","metadata":null,"ruleSet":null}'
     )
     assert CODEC.decode(key, value).value.schema_id == 1
+    assert CODEC.decode(key, b"").value is None, "it has no tombstones"
 
 
 @pytest.mark.parametrize(
