@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kafkalite.meta.image import BrokerImage
-    from kafkalite.meta.store import ReadOthers
+    from kafkalite.meta.store import ReadOthers, Requests
 
 
 class ControllerInbox:
@@ -17,11 +17,13 @@ class ControllerInbox:
     Attributes:
         live: the brokers that have a session, None while this broker is not told.
         read_others: returns what others wrote into the store, None while there is nothing.
+        requests: which others make by nodes of the store, None while there are none.
     """
 
     def __init__(self) -> None:
         self.live: Mapping[int, BrokerImage] | None = None
         self.read_others: ReadOthers | None = None
+        self.requests: Requests | None = None
         self._woken = trio.Event()
 
     def wake(self) -> None:

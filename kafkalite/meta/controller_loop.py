@@ -18,7 +18,7 @@ from kafkalite.meta.events import (
 )
 from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.meta.lifecycle import BrokerLifecycle
-from kafkalite.meta.store import ReadOthers
+from kafkalite.meta.store import ReadOthers, Requests
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafkalite.meta")
@@ -86,6 +86,8 @@ class ControllerLoop:
                 raise result
         if inbox.read_others is not None:
             await self._take_up_others(inbox.read_others)
+        if inbox.requests is not None:
+            await self._do_what_others_ask(inbox.requests)
 
     async def _take_up_others(self, read: ReadOthers) -> None:
         try:
@@ -99,6 +101,16 @@ class ControllerLoop:
             self._inbox.wake()
         elif self._inbox.read_others is read:
             self._inbox.read_others = None
+
+    async def _do_what_others_ask(self, requests: Requests) -> None:
+        for path, events in await requests.read(self._cache.image):
+            results = await self._committer.submit_all(events) if events else []
+            for result in results:
+                if isinstance(result, KafkaError) and result.code is ErrorCode.NOT_CONTROLLER:
+                    raise result
+            await requests.answer(path, results)
+        if self._inbox.requests is requests:
+            self._inbox.requests = None
 
     async def rebalance(self) -> None:
         """Lead partitions back to their preferred replicas from time to time (rule 181)."""

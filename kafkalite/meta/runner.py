@@ -20,6 +20,7 @@ from kafkalite.meta.events import Event, RegisterBroker
 from kafkalite.meta.image import Image
 from kafkalite.meta.lifecycle import BrokerLifecycle
 from kafkalite.meta.store import (
+    AskedByOthers,
     CommitEvent,
     ControllerChanged,
     FellBehind,
@@ -198,6 +199,8 @@ class MetadataRunner:
                 self._committer.is_behind = True
             case WrittenByOthers(read=read):
                 self._inbox.read_others = read
+            case AskedByOthers(requests=requests):
+                self._inbox.requests = requests
             case SessionSuspended():
                 self._lifecycle.on_suspended()
             case SessionResumed():

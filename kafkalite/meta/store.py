@@ -6,11 +6,14 @@ share, `meta/ensemble.py` the same in memory for tests and the simulator.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kafkalite.meta.changes import Change
 from kafkalite.meta.image import BrokerImage, Image
 from kafkalite.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kafkalite.meta.events import Event
 
 NO_CONTROLLER = -1
 
@@ -69,6 +72,25 @@ class WrittenByOthers:
     read: ReadOthers
 
 
+class Requests(Protocol):
+    """Requests of others than brokers to the controller, by nodes of the store."""
+
+    async def read(self, image: Image) -> "Sequence[tuple[str, Sequence[Event]]]":
+        """Return the nodes, and what each asks for."""
+        ...
+
+    async def answer(self, path: str, results: Sequence[object]) -> None:
+        """Remove a node, for it was decided about what it asks for; errors are told."""
+        ...
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class AskedByOthers:
+    """There may be such requests. Only the controller is told."""
+
+    requests: Requests
+
+
 @dataclass(slots=True, frozen=True)
 class SessionSuspended:
     """The store is not reached. Others may soon take this broker for dead: decide nothing."""
@@ -90,6 +112,7 @@ StoreEvent = (
     | ControllerChanged
     | FellBehind
     | WrittenByOthers
+    | AskedByOthers
     | SessionSuspended
     | SessionResumed
     | SessionLost

@@ -1,7 +1,9 @@
 """All metadata of a cluster, read from ZooKeeper's nodes."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from kazoo.exceptions import NoNodeError
 
 from kafkalite.meta.changes import (
     TOPIC_RESOURCE,
@@ -19,14 +21,25 @@ from kafkalite.meta.zookeeper import znodes
 from kafkalite.meta.zookeeper.token_nodes import read_token
 from kafkalite.security.acls import Pattern
 
+if TYPE_CHECKING:
+    from kafkalite.meta.image import PartitionImage
+
 ReadFolder = Callable[[str], Awaitable[dict[str, bytes]]]
 """Gives the data of all nodes in a folder, by their names."""
 ReadNodes = Callable[[Sequence[str]], Awaitable[Sequence[tuple[bytes, Any]]]]
 """Gives data and status of nodes."""
 
 
-async def read_everything(read_folder: ReadFolder, read_nodes: ReadNodes) -> list[Change]:
+async def read_everything(
+    read_folder: ReadFolder, read_nodes: ReadNodes, half_made: dict[str, znodes.TopicNode]
+) -> list[Change]:
     """Return changes that make an image of what the nodes hold.
+
+    Args:
+        read_folder: see there.
+        read_nodes: see there.
+        half_made: gets the topics whose last partitions, or all, have no state yet: these are left
+            out of the image (rule 256).
 
     Raises:
         NotKafka: a node holds what it should not.
@@ -40,7 +53,7 @@ async def read_everything(read_folder: ReadFolder, read_nodes: ReadNodes) -> lis
         znodes.read_own_broker(f"{znodes.OWN_BROKERS}/{name}", data)
         for name, data in sorted(brokers.items())
     ]
-    changes += await _read_topics(read_folder, read_nodes)
+    changes += await _read_topics(read_folder, read_nodes, half_made)
     for kind, folder in znodes.CONFIG_FOLDERS.items():
         if kind != TOPIC_RESOURCE:
             changes += await _read_configs(kind, folder, read_folder)
@@ -111,7 +124,9 @@ async def _read_tokens(read_folder: ReadFolder) -> list[Change]:
     ]
 
 
-async def _read_topics(read_folder: ReadFolder, read_nodes: ReadNodes) -> list[Change]:
+async def _read_topics(
+    read_folder: ReadFolder, read_nodes: ReadNodes, half_made: dict[str, znodes.TopicNode]
+) -> list[Change]:
     nodes = await read_folder(znodes.TOPICS)
     topics = [znodes.read_topic(name, data) for name, data in sorted(nodes.items()) if data]
     config_folder = znodes.CONFIG_FOLDERS[TOPIC_RESOURCE]
@@ -121,13 +136,21 @@ async def _read_topics(read_folder: ReadFolder, read_nodes: ReadNodes) -> list[C
         for topic in topics
         for index in range(len(topic.partitions))
     ]
-    states = iter(zip(paths, await read_nodes(paths), strict=True))
+    states = iter(zip(paths, await _read_those_there(read_nodes, paths), strict=True))
     changes: list[Change] = []
     for topic in topics:
-        partitions = []
+        partitions: list[PartitionImage] = []
         for known in topic.partitions:
-            path, (data, stat) = next(states)
-            partitions.append(znodes.read_state(path, data, known, version=stat.version))
+            path, node = next(states)
+            if node is None:
+                half_made[topic.name] = topic
+            elif topic.name in half_made:
+                raise znodes.NotKafka(f"{path}: there is none of the partition before it")
+            else:
+                data, stat = node
+                partitions.append(znodes.read_state(path, data, known, version=stat.version))
+        if not partitions:
+            continue
         values = {}
         if topic.name in configs:
             values = znodes.read_config(f"{config_folder}/{topic.name}", configs[topic.name])
@@ -140,3 +163,17 @@ async def _read_topics(read_folder: ReadFolder, read_nodes: ReadNodes) -> list[C
             )
         )
     return changes
+
+
+async def _read_those_there(
+    read_nodes: ReadNodes, paths: Sequence[str]
+) -> list[tuple[bytes, Any] | None]:
+    """Return the nodes; None for one that is not there, which is rare."""
+    try:
+        return [*await read_nodes(paths)]
+    except NoNodeError:
+        if len(paths) == 1:
+            return [None]
+    middle = len(paths) // 2
+    first = await _read_those_there(read_nodes, paths[:middle])
+    return first + await _read_those_there(read_nodes, paths[middle:])

@@ -6,7 +6,8 @@ meanwhile (rule 590); then they are read again.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from kazoo.exceptions import NoNodeError
@@ -17,13 +18,21 @@ from kafkalite.meta.changes import (
     AclsChanged,
     Change,
     ConfigsChanged,
+    PartitionsAdded,
+    TopicCreated,
     settings_of,
 )
 from kafkalite.meta.entities import changed_settings
-from kafkalite.meta.image import ConfigResource, Image
+from kafkalite.meta.image import NO_LEADER, ConfigResource, Image, PartitionImage
 from kafkalite.meta.partition_changes import elect_if_unclean
-from kafkalite.meta.store import MetadataStoreError
+from kafkalite.meta.store import (
+    AskedByOthers,
+    MetadataStoreError,
+    StoreEvent,
+    WrittenByOthers,
+)
 from kafkalite.meta.zookeeper import znodes
+from kafkalite.meta.zookeeper.admin_nodes import AdminNodes
 from kafkalite.meta.zookeeper.notice_nodes import FOLLOWED, read_notice
 from kafkalite.security.acls import Pattern
 from kafkalite.settings.config_def import SettingError, parse_value
@@ -53,11 +62,32 @@ class Notices:
         # When each was made, milliseconds since 1970.
         self._seen: dict[str, int] = {}
         self._wanted: dict[Pattern | ConfigResource, None] = {}
-        self._taken: tuple[Sequence[Change], Collection[str]] = ((), ())
+        self._admin = AdminNodes(client, one)
+        self.half_made: Mapping[str, znodes.TopicNode] = {}
+        """Topics that were not whole when everything was read."""
+        self._taken: tuple[Sequence[Change], Collection[str], frozenset[str]] = (
+            (),
+            (),
+            frozenset(),
+        )
 
     def forget(self) -> None:
         """Take all notices for new: others may have been controller meanwhile."""
         self._seen.clear()
+
+    async def news(self, watch: Callable[[object], None], now_ms: int) -> list[StoreEvent]:
+        """Return what there is to take up, or to do.
+
+        Args:
+            watch: called when there may be more.
+            now_ms: since 1970.
+        """
+        events: list[StoreEvent] = []
+        if await self.follow(watch, now_ms):
+            events.append(WrittenByOthers(read=self.read))
+        if await self._admin.follow(watch):
+            events.append(AskedByOthers(requests=self._admin))
+        return events
 
     async def follow(self, watch: Callable[[object], None], now_ms: int) -> bool:
         """Read new notices and remove old ones; tell whether `read` is due.
@@ -81,7 +111,7 @@ class Notices:
         excess = sorted(there, key=there.__getitem__)[: max(0, len(there) - KEPT)]
         for path in {*excess, *(path for path in there if there[path] < now_ms - KEPT_MS)}:
             self._client.delete_async(path)
-        return bool(self._wanted)
+        return bool(self._wanted or self.half_made)
 
     async def _read_notices(self, paths: Sequence[str]) -> dict[str, int]:
         pending = [self._client.get_async(path) for path in paths]
@@ -121,8 +151,26 @@ class Notices:
                 del self._wanted[named]
             changes += differing
             theirs.append(path)
-        self._taken = (changes, theirs)
+        missing = [
+            each for topic in self.half_made.values() for each in _missing_partitions(topic, image)
+        ]
+        if not missing:
+            self.half_made = {}
+        there = [path for each in missing for path in await self._there(each)]
+        changes += missing
+        self._taken = (changes, theirs, frozenset(there))
         return changes
+
+    async def _there(self, change: TopicCreated | PartitionsAdded) -> list[str]:
+        """Return the nodes of a topic that are there, of those that the change makes."""
+        topic = znodes.topic_path(change.name)
+        first = max(0, getattr(change, "first_index", 0))
+        paths = [topic, f"{topic}/partitions"]
+        for index in range(first, first + len(change.partitions)):
+            state = znodes.state_path(change.name, index)
+            paths += [state.rpartition("/")[0], state]
+        requests = [self._client.exists_async(path) for path in paths]
+        return [path for path, one in zip(paths, requests, strict=True) if await self._one(one)]
 
     async def _data(self, path: str) -> bytes:
         """Return what a node holds; nothing if it is not there."""
@@ -132,9 +180,36 @@ class Notices:
             return b""
         return bytes(data)
 
-    def theirs_of(self, changes: Sequence[Change]) -> Collection[str]:
-        """Return nodes that these changes were read from: those that `read` returned last."""
-        return self._taken[1] if changes is self._taken[0] else ()
+    def nodes_of(self, changes: Sequence[Change]) -> tuple[Collection[str], frozenset[str]]:
+        """Return nodes that changes were read from, and those that they make and are there.
+
+        There are none if these are not the changes that `read` returned last.
+        """
+        return self._taken[1:] if changes is self._taken[0] else ((), frozenset())
+
+
+def _missing_partitions(
+    topic: znodes.TopicNode, image: Image
+) -> list[TopicCreated | PartitionsAdded]:
+    """Return the change that makes the image have all partitions of a topic's node (rule 256)."""
+    known = image.topics.get(topic.name)
+    eligible = image.eligible_brokers()
+    first = 0 if known is None else len(known.partitions)
+    added = tuple(_first_state(each, eligible) for each in topic.partitions[first:])
+    if not added or (known is not None and known.topic_id != topic.topic_id):
+        return []
+    if known is None:
+        return [TopicCreated(name=topic.name, topic_id=topic.topic_id, partitions=added)]
+    topic_id = topic.topic_id
+    return [
+        PartitionsAdded(name=topic.name, topic_id=topic_id, partitions=added, first_index=first)
+    ]
+
+
+def _first_state(partition: PartitionImage, eligible: Collection[int]) -> PartitionImage:
+    there = tuple(replica for replica in partition.replicas if replica in eligible)
+    leader = there[0] if there else NO_LEADER
+    return replace(partition, isr=there or partition.replicas, leader=leader)
 
 
 def _difference(

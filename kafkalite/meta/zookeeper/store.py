@@ -40,7 +40,6 @@ from kafkalite.meta.store import (
     StoreConflict,
     Stored,
     StoreEvent,
-    WrittenByOthers,
 )
 from kafkalite.meta.zookeeper import kazoo_bridge, znodes
 from kafkalite.meta.zookeeper.access import (
@@ -247,13 +246,15 @@ class ZookeeperStore:
                 self._version = newest
                 return None
             for _ in range(LOAD_ATTEMPTS):
+                half_made: dict[str, znodes.TopicNode] = {}
+                folder, nodes = self._read_folder, self._read_nodes
                 try:
-                    changes = await read_everything(self._read_folder, self._read_nodes)
+                    changes = await read_everything(folder, nodes, half_made)
                 except NoNodeError:
                     changes = None
                 before, newest = newest, await self._newest()
                 if changes is not None and before == newest:
-                    self._version = newest
+                    self._notices.half_made, self._version = half_made, newest
                     return Stored(newest, changes)
         raise self._not_reached("it changes faster than it can be read")
 
@@ -362,11 +363,11 @@ class ZookeeperStore:
         with trio.CancelScope(shield=True):
             if self._deletions.is_due:
                 await self._deletions.finish(self._own_epoch_version)
-            parts, theirs = split_commit(changes, before), self._notices.theirs_of(changes)
+            parts, (theirs, there) = split_commit(changes, before), self._notices.nodes_of(changes)
             for number, part in enumerate(parts):
                 image = after if len(parts) == 1 else before.apply(part)
                 try:
-                    await self._commit_part(before, image, part, theirs)
+                    await self._commit_part(before, image, part, theirs, there)
                 except KafkaError as error:
                     if not number:
                         raise
@@ -382,7 +383,7 @@ class ZookeeperStore:
         after: Image,
         changes: Sequence[Change],
         theirs: Collection[str],
-        overwritten: frozenset[str] = frozenset(),
+        overwritten: frozenset[str],
     ) -> None:
         transaction = self._client.transaction()
         transaction.check(znodes.CONTROLLER_EPOCH, self._own_epoch_version)
@@ -511,8 +512,7 @@ class ZookeeperStore:
     async def _read_notices(self) -> list[StoreEvent]:
         if self._own_epoch < 0:
             return []
-        is_due = await self._notices.follow(self._watch(NOTICES), self._clock.wall_ms())
-        return [WrittenByOthers(read=self._notices.read)] if is_due else []
+        return await self._notices.news(self._watch(NOTICES), self._clock.wall_ms())
 
     async def compact(self, image: Image) -> None:
         """Do nothing: the nodes are the sum."""

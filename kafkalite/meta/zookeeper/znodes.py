@@ -43,6 +43,10 @@ RETIRED: Final = "/kafkalite/retired_topic_ids"
 DELETED_TOPICS: Final = "/kafkalite/deleted_topics"
 """Notes of topics whose nodes are still to be removed."""
 
+DELETE_TOPICS: Final = "/admin/delete_topics"
+REASSIGN: Final = "/admin/reassign_partitions"
+ELECT: Final = "/admin/preferred_replica_election"
+
 TOKENS: Final = "/delegation_token/tokens"
 TOKEN_NOTICES: Final = "/delegation_token/token_changes"
 CONFIG_NOTICES: Final = "/config/changes"
@@ -92,6 +96,7 @@ FOLDERS: Final = (
     FEATURES,
     RETIRED,
     DELETED_TOPICS,
+    DELETE_TOPICS,
 )
 """What is there before anything else."""
 
@@ -395,6 +400,33 @@ def read_topic(name: str, data: bytes) -> TopicNode:
         )
         return TopicNode(name, parse_uuid(values["topic_id"]), states)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _not_kafka(path, data) from error
+
+
+class Asked(NamedTuple):
+    """A partition that a node in /admin is about; replicas only where it is to have others."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+
+
+def read_asked(path: str, data: bytes) -> list[Asked]:
+    """Return the partitions of a node in /admin (rule 192).
+
+    Raises:
+        NotKafka: it is none.
+    """
+    try:
+        return [
+            Asked(
+                str(each["topic"]),
+                int(each["partition"]),
+                tuple(map(int, each["replicas"])) if path == REASSIGN else (),
+            )
+            for each in _decode(path, data)["partitions"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
         raise _not_kafka(path, data) from error
 
 
