@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from kafkalite.group import new_target
 from kafkalite.group.consumer import reconcile
 from kafkalite.group.consumer.group import ConsumerGroup
 from kafkalite.group.consumer.reconcile import FREE
@@ -51,6 +52,23 @@ MANY_FAULTS = Faults(
 @pytest.mark.parametrize("seed", range(6))
 def test_cluster_keeps_its_promises(seed):
     level2.run(seed, shape=SHORT)
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_targets_that_are_computed_in_slices_keep_them_too(seed, monkeypatch):
+    """Decision 0082: one step is a slice, one record a batch, so that groups change meanwhile."""
+    monkeypatch.setattr(new_target, "AT_ONCE_UNITS", 0)
+    monkeypatch.setattr(new_target, "SLICE_UNITS", 1)
+    written = []
+    real = new_target.NewTarget.next_records
+
+    def next_records(new, wall_ms):
+        written.append(new)
+        return real(new, wall_ms)
+
+    monkeypatch.setattr(new_target.NewTarget, "next_records", next_records)
+    level2.run(seed, shape=SHORT)
+    assert written
 
 
 @pytest.mark.parametrize("seed", range(4))
