@@ -52,18 +52,23 @@ class SessionFetch(NamedTuple):
 
 
 class FetchSessionHandler:
-    """The session with one leader: what it was told of each partition, and the next epoch."""
+    """The session with one leader: what it was told of each partition, and the next epoch.
 
-    __slots__ = ("_epoch", "_session_id", "_told")
+    Attributes:
+        is_refused: the leader has no place for a session: each Fetch has to name all partitions.
+    """
+
+    __slots__ = ("_epoch", "_session_id", "_told", "is_refused")
 
     def __init__(self) -> None:
+        self.is_refused = False
         self._session_id = NO_SESSION_ID
         self._epoch = INITIAL_EPOCH
         self._told: dict[Key, Asked] = {}
 
     @property
     def is_full(self) -> bool:
-        """Whether the next Fetch has to say everything."""
+        """Whether the next Fetch opens a session: the leader has been told of no partition."""
         return self._epoch == INITIAL_EPOCH
 
     @property
@@ -76,7 +81,7 @@ class FetchSessionHandler:
 
         Args:
             wanted: partitions to be fetched; None takes one out of the session.
-            is_all: these are all partitions: others leave the session. Has to be so if `is_full`.
+            is_all: these are all partitions: others leave the session.
         """
         told, session_id, epoch = self._told, self._session_id, self._epoch
         if epoch == INITIAL_EPOCH:
@@ -97,7 +102,8 @@ class FetchSessionHandler:
         Args:
             session_id: that the answer names.
         """
-        if session_id == NO_SESSION_ID or (session_id != self._session_id and not self.is_full):
+        self.is_refused = session_id == NO_SESSION_ID
+        if self.is_refused or (session_id != self._session_id and not self.is_full):
             self.reset()
             self._session_id = NO_SESSION_ID
             return

@@ -23,7 +23,9 @@ from kafkalite.isr.fetch_session_handler import (
     Key,
     SessionFetch,
 )
+from kafkalite.isr.fetch_turns import STEP_MAX, FetchTurns
 from kafkalite.isr.follower import (
+    PASSING_ERRORS,
     UNKNOWN,
     Action,
     Append,
@@ -69,22 +71,15 @@ FETCH_AGE_MIN_MS: Final = 20
 """A Fetch under way this long brings nothing at present, and is given up when there is something
 else to ask for. A younger one may bring much."""
 
+GIVE_UP_MAX: Final = 1_000
+"""A Fetch for more partitions is not given up: to open its session again would cost more than what
+is new here gains. It is answered after replica.fetch.wait.max.ms at the latest."""
+
 RETRY_MIN_MS: Final = 50
 """After the first failure in a row to reach a broker; doubles up to replica.fetch.backoff.ms."""
 
 THROTTLE_CHECK_MS: Final = 100
 """A partition that has used up what it may have is looked at again after this."""
-
-PASSING_ERRORS: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
-"""What a leader answers whose metadata are a moment older or newer than ours."""
 
 
 @dataclass(slots=True, eq=False)
@@ -127,6 +122,7 @@ class ReplicaFetcherManager:
         self._config = config
         self._sources: dict[tuple[int, int], _Source] = {}
         """By broker and number."""
+        self._followed: dict[tuple[str, int], tuple[_Source, Key]] = {}
         self._moved = trio.Event()
         self._new_source = partial(
             _Source,
@@ -146,11 +142,12 @@ class ReplicaFetcherManager:
                 task_status.started()
                 while True:
                     moved = self._moved = trio.Event()
-                    self._follow(nursery)
+                    await self._follow(nursery)
                     await moved.wait()
         finally:
             unsubscribe()
             self._sources.clear()
+            self._followed.clear()
 
     def lags(self) -> "Iterator[tuple[TopicPartition, int]]":
         """Yield each partition that is copied, and how many records it lacks of what is committed.
@@ -167,21 +164,32 @@ class ReplicaFetcherManager:
     def _on_moved(self) -> None:
         self._moved.set()
 
-    def _follow(self, nursery: trio.Nursery) -> None:
-        count = self._config.int("num.replica.fetchers")
-        following: dict[tuple[int, int], list[Partition]] = {}
-        for broker_id, partitions in self._replicas.following().items():
-            for partition in partitions:
-                place = (broker_id, _number_of(partition, count))
-                following.setdefault(place, []).append(partition)
-        for place in [each for each in self._sources if each not in following]:
+    async def _follow(self, nursery: trio.Nursery) -> None:
+        """Take up what moved; with a turn for others, as it may be everything."""
+        for count, name in enumerate(self._replicas.take_following(), 1):
+            partition = self._replicas.followed(name)
+            before = self._followed.pop(name, None)
+            if partition is not None:
+                source = self._source_of(partition, nursery)
+                self._followed[name] = (source, source.follow(partition))
+            if before is not None and before != self._followed.get(name):
+                source, key = before
+                source.unfollow(key)
+            if not count % STEP_MAX:
+                await trio.lowlevel.checkpoint()
+        for place in [each for each, source in self._sources.items() if source.is_idle]:
             self._sources.pop(place).stop()
-        for place, share in following.items():
-            source = self._sources.get(place)
-            if source is None:
-                source = self._sources[place] = self._new_source(*place)
-                nursery.start_soon(source.run)
-            source.follow(share)
+
+    def _source_of(self, partition: "Partition", nursery: trio.Nursery) -> "_Source":
+        place = (
+            partition.leader_id,
+            _number_of(partition, self._config.int("num.replica.fetchers")),
+        )
+        source = self._sources.get(place)
+        if source is None:
+            source = self._sources[place] = self._new_source(*place)
+            nursery.start_soon(source.run)
+        return source
 
 
 def _number_of(partition: "Partition", count: int) -> int:
@@ -217,11 +225,7 @@ class _Source:
         """In the order in which they are asked for: what brought records goes to the end, so that
         a Fetch that is full does not always leave out the same ones."""
         self._session = FetchSessionHandler()
-        self._touched: set[Key] = set()
-        """Partitions of which the next Fetch may have something new to say: those answered, and
-        those left out of the last one."""
-        self._all_due_ms = 0
-        """When all are looked at: retention moves the start of a log without any answer."""
+        self._turns = FetchTurns()
         self._fetch_count = 0
         self._counted = (0, trio.current_time())
         self._life = trio.CancelScope()
@@ -232,27 +236,35 @@ class _Source:
 
     # --- What to follow --------------------------------------------------------------------------
 
-    def follow(self, partitions: "list[Partition]") -> None:
-        """Copy these partitions and no others; one in a new leader epoch begins anew."""
-        before, self._followed = self._followed, {}
-        has_moved = len(before) != len(partitions)
-        for partition in partitions:
-            key = (partition.log.topic_id, partition.topic_partition.partition)
-            followed = before.get(key)
-            if (
-                followed is None
-                or followed.partition is not partition
-                or followed.core.leader_epoch != partition.leader_epoch
-            ):
-                has_moved = True
-                followed = self._begin(partition)
-            self._followed[key] = followed
-        if has_moved:
-            self._moved.set()
-            self._all_due_ms = 0
-            if self._under_way is not None:
-                at = self._asked_at + FETCH_AGE_MIN_MS / 1_000
-                self._under_way.deadline = min(self._under_way.deadline, at)
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is to be copied from this broker."""
+        return not self._followed
+
+    def follow(self, partition: "Partition") -> Key:
+        """Copy a partition; one in a new leader epoch begins anew. Return its key."""
+        key = (partition.log.topic_id, partition.topic_partition.partition)
+        followed = self._followed.get(key)
+        if (
+            followed is None
+            or followed.partition is not partition
+            or followed.core.leader_epoch != partition.leader_epoch
+        ):
+            self._followed[key] = self._begin(partition)
+            self._on_moved(key)
+        return key
+
+    def unfollow(self, key: Key) -> None:
+        """Copy a partition no more."""
+        if self._followed.pop(key, None) is not None:
+            self._on_moved(key)
+
+    def _on_moved(self, key: Key) -> None:
+        self._turns.touch((key,))
+        self._moved.set()
+        if self._under_way is not None and len(self._followed) <= GIVE_UP_MAX:
+            at = self._asked_at + FETCH_AGE_MIN_MS / 1_000
+            self._under_way.deadline = min(self._under_way.deadline, at)
 
     def stop(self) -> None:
         """End the task: nothing is led by this broker any more."""
@@ -304,13 +316,16 @@ class _Source:
         wait_max_ms = config.int("replica.fetch.wait.max.ms")
         rest_ms: float = wait_max_ms
         is_throttled = self._throttle.is_exceeded()
-        is_due = now_ms >= self._all_due_ms or self._throttle.is_limited
-        is_all = is_due or self._session.is_full
-        touched, self._touched = self._touched, set()
-        if is_all:
-            self._all_due_ms = now_ms + wait_max_ms
+        turns, followed_now = self._turns, self._followed
+        # A limit that is used up, or no more, may matter to any of them.
+        is_all = self._throttle.is_limited or self._session.is_refused
+        keys = (
+            turns.take_all(followed_now)
+            if is_all
+            else turns.take(followed_now, now_ms, every_ms=wait_max_ms)
+        )
         wanted: dict[Key, Asked | None] = {}
-        for key in self._followed if is_all else touched:
+        for key in keys:
             followed = self._followed.get(key)
             if followed is None or not self._is_current(followed):
                 wanted[key] = None
@@ -318,11 +333,13 @@ class _Source:
             pause_ms = self._pause_ms(followed, now_ms, is_throttled=is_throttled)
             if pause_ms is not None:
                 wanted[key] = None
-                self._touched.add(key)
+                turns.pause(key)
                 rest_ms = min(rest_ms, pause_ms)
                 continue
             position, partition = followed.position, followed.partition
             wanted[key] = Asked(partition.topic_partition.topic, position, partition.high_watermark)
+        if turns.has_more:
+            rest_ms = 0
         said = self._session.build(wanted, is_all=is_all)
         if self._session.is_empty:
             self._session.reset()
@@ -426,6 +443,8 @@ class _Source:
             self._under_way = None
             if not is_known:
                 self._session.reset()
+            if self._session.is_full:
+                self._turns.touch(self._followed)
         return None
 
     async def _on_unreachable(self, error: KafkaError) -> None:
@@ -441,19 +460,20 @@ class _Source:
 
     async def _take(self, response: FetchResponse) -> None:
         """Do what each part of an answer asks for; one that fails does not keep back the others."""
-        taken_bytes = 0
+        taken_bytes = taken = 0
         for topic in response.responses:
             for answer in topic.partitions:
                 key = (topic.topic_id, answer.partition_index)
                 followed = self._followed.get(key)
                 if followed is None:
                     continue
-                self._touched.add(key)
+                self._turns.touch((key,))
                 size = len(answer.records or b"")
                 taken_bytes += size
-                if taken_bytes >= SLICE_BYTES and taken_bytes > size:
+                taken += 1
+                if (taken_bytes >= SLICE_BYTES and taken_bytes > size) or taken > STEP_MAX:
                     await trio.lowlevel.checkpoint()
-                    taken_bytes = size
+                    taken_bytes, taken = size, 1
                 await self._take_one(followed, answer)
                 if size and self._followed.get(key) is followed:
                     del self._followed[key]

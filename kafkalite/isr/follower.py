@@ -14,6 +14,17 @@ from kafkalite.wire.errors import ErrorCode
 from kafkalite.wire.messages.fetch import PartitionData
 from kafkalite.wire.records import BATCH_OVERHEAD
 
+PASSING_ERRORS: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""What a leader answers whose metadata are a moment older or newer than ours."""
+
 UNKNOWN: Final = -1
 
 BACKOFF_MIN_MS: Final = 20

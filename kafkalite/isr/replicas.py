@@ -1,7 +1,7 @@
 """The partitions that this broker holds, kept in step with the cluster's metadata."""
 
 import logging
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -52,7 +52,7 @@ class ReplicaManager:
     """
 
     def __init__(self, broker_id: int, logs: "LogManager", config: "BrokerConfig") -> None:
-        self.on_taken_up: Callable[[Iterable[str]], object] = _nobody
+        self.on_taken_up: Callable[[Iterable[str]], object] = _nothing
         """Called with the topics of which `retry_offline` could make a log."""
         self.on_unopened: Callable[[], object] = _nothing
         """Called when `open_some` has something to do."""
@@ -79,7 +79,7 @@ class ReplicaManager:
         self._proposing: dict[tuple[str, int], Partition | OfflineReplica | RecoveringLeader] = {}
         self._following_listeners: list[Listener] = []
         self._isr_change_listeners: list[Listener] = []
-        self._following_moved = False
+        self._following_moved: dict[tuple[str, int], None] = {}
         self.throttle = LeaderThrottle(
             config.int("leader.replication.throttled.rate"),
             window_ms=config.int("replication.quota.window.size.seconds") * 1_000,
@@ -240,21 +240,26 @@ class ReplicaManager:
 
     # --- Following others ------------------------------------------------------------------------
 
-    def following(self) -> dict[int, list[Partition]]:
-        """Return the partitions that follow a leader, by the leader's broker ID."""
-        found: dict[int, list[Partition]] = {}
-        for partition in self._hosted.values():
-            leader_id = partition.leader_id
-            if not partition.is_leader and leader_id != NO_LEADER and partition.log.failure is None:
-                found.setdefault(leader_id, []).append(partition)
-        return found
+    def followed(self, name: tuple[str, int]) -> Partition | None:
+        """Return a partition that follows a leader, None if it does not."""
+        found = self._hosted.get(name)
+        if found is None or found.is_leader or found.leader_id == NO_LEADER:
+            return None
+        return found if found.log.failure is None else None
+
+    def take_following(self) -> Iterator[tuple[str, int]]:
+        """Yield the partitions of which `followed` or the leader epoch may be another."""
+        while self._following_moved:
+            moved, self._following_moved = self._following_moved, {}
+            yield from moved
 
     def subscribe_following(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` after metadata changed what `following` gives, or a leader epoch in it.
+        """Call `listener` after metadata changed what `take_following` gives: at first all.
 
         Returns a function that ends this.
         """
         self._following_listeners.append(listener)
+        self._following_moved.update(dict.fromkeys(self._hosted))
         return lambda: self._following_listeners.remove(listener)
 
     # --- The ISR ---------------------------------------------------------------------------------
@@ -423,7 +428,9 @@ class ReplicaManager:
                         self._reconfigure(image.topics[change.resource_name])
                 case ConfigsChanged() if change.resource_type == BROKER_RESOURCE:
                     self.throttle.set_rate(self._config.int("leader.replication.throttled.rate"))
-                    self._following_moved = True  # num.replica.fetchers may be another
+                    self._following_moved.update(
+                        dict.fromkeys(self._hosted)
+                    )  # num.replica.fetchers may be another
                     for topic in image.topics.values():
                         self._reconfigure(topic)
                 case ImageReplaced():
@@ -505,11 +512,14 @@ class ReplicaManager:
         else:
             self._partitions.pop(partition.topic_partition, None)
         if before != (partition.leader_id, partition.leader_epoch):
-            self._following_moved = True
+            self._on_following(partition.topic_partition)
+
+    def _on_following(self, name: TopicPartition) -> None:
+        if self._following_listeners:
+            self._following_moved[name] = None
 
     def _tell_followers(self) -> None:
         if self._following_moved:
-            self._following_moved = False
             for listener in list(self._following_listeners):
                 listener()
 
@@ -537,7 +547,7 @@ class ReplicaManager:
         self.throttle.forget(topic_partition)
         self._proposing.pop(topic_partition, None)
         self.recoveries.forget(topic_partition)
-        self._following_moved = True
+        self._on_following(topic_partition)
         hosted = self._by_topic.get(name, {})
         hosted.pop(index, None)
         if not hosted:
@@ -585,9 +595,5 @@ class ReplicaManager:
             self.throttle.configure(TopicPartition(topic.name, index), topic.configs)
 
 
-def _nobody(topics: Iterable[str]) -> None:
+def _nothing(*arguments: object) -> None:
     """Be told, and do nothing."""
-
-
-def _nothing() -> None:
-    """Nobody makes logs that are missing, other than who asks for one."""

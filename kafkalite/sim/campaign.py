@@ -1,7 +1,9 @@
 """Many runs one after another, and what came of them all."""
 
+import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +12,41 @@ from kafkalite.sim.level1 import Outcome
 from kafkalite.sim.traces import Trace
 
 LEVELS: Final = (1, 2)
+
+SEED_CPU_S_MAX: Final = 60.0
+"""Seconds of a processor after which a run that has not ended is a finding; most take two."""
+
+
+class TookTooLong(BaseException):
+    """A run does not end; nothing in it that catches exceptions is to catch this one."""
+
+
+@contextmanager
+def ended_after(cpu_s: float) -> Iterator[None]:
+    """Raise TookTooLong in the block once it has used so much of a processor, until it is left.
+
+    How long it takes by the clock, on a machine with other work, does not matter. To be used in the
+    process's main thread.
+    """
+    took_too_long = TookTooLong(f"the run has not ended after {cpu_s:g} s of a processor")
+    is_over = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal is_over
+        is_over = True
+        raise took_too_long
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, cpu_s, 1)
+    try:
+        yield
+    except BaseException as error:
+        if is_over:
+            raise took_too_long from error
+        raise
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -53,7 +90,7 @@ class Failure:
 
     plan: Plan
     seed: int
-    error: Exception
+    error: BaseException
 
     def __str__(self) -> str:
         """Say what was found and how to see it again."""
@@ -114,6 +151,7 @@ def run_seeds(
     end_s: float | None = None,
     failures_max: int = 20,
     on_run: Callable[[Outcome | Failure], object] = lambda _: None,
+    seed_cpu_s: float = SEED_CPU_S_MAX,
 ) -> Summary:
     """Run seeds until there are no more, time is up, or too many fail.
 
@@ -123,6 +161,7 @@ def run_seeds(
         end_s: seconds after which no other run is begun.
         failures_max: stop after so many.
         on_run: told of each run.
+        seed_cpu_s: a run that takes more of a processor has failed.
     """
     summary = Summary()
     begin = time.perf_counter()
@@ -131,8 +170,9 @@ def run_seeds(
         if end_s is not None and summary.elapsed_s >= end_s:
             break
         try:
-            outcome = plan.run(seed)
-        except Exception as error:  # whatever it is, it is a finding
+            with ended_after(seed_cpu_s):
+                outcome = plan.run(seed)
+        except (Exception, TookTooLong) as error:  # whatever it is, it is a finding
             failure = Failure(plan, seed, error)
             summary.runs += 1
             summary.failures.append(failure)

@@ -165,7 +165,7 @@ class TestOfflineAtStart:
         member.disk.capacity = None
         member.replicas.tick()
         assert not member.partition.is_leader
-        assert list(member.replicas.following()) == [1]
+        assert member.replicas.followed(TP).leader_id == 1
 
 
 async def test_one_that_has_resigned_fetches_when_it_can_write_again(autojump_clock):

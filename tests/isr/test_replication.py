@@ -34,8 +34,8 @@ class TestRoles:
         assert kit.members[1].replicas.find(TP) is kit[1]
         assert kit.members[2].replicas.find(TP) is None
         assert kit.members[2].replicas.partitions_of("t") == {}
-        assert kit.members[2].replicas.following() == {1: [kit[2]]}
-        assert kit.members[1].replicas.following() == {}
+        assert kit.members[2].replicas.followed(TP) is kit[2]
+        assert kit.members[1].replicas.followed(TP) is None
 
     def test_who_does_not_lead_says_so(self, kit):
         """Rule 96."""
@@ -63,12 +63,15 @@ class TestRoles:
     def test_fetchers_are_told_of_new_leaders(self, kit):
         told = []
         replicas = kit.members[2].replicas
-        end = replicas.subscribe_following(lambda: told.append(dict(replicas.following())))
+        end = replicas.subscribe_following(lambda: told.extend(replicas.take_following()))
+        assert list(replicas.take_following()) == [TP]
         kit.change(leader=3)
-        assert told == [{3: [kit[2]]}]
-        kit.change(leader=-1)
-        kit.change(leader=2)
-        assert told[1:] == [{}, {}]
+        assert told == [TP]
+        assert replicas.followed(TP).leader_id == 3
+        for leader_id in (-1, 2):
+            kit.change(leader=leader_id)
+            assert replicas.followed(TP) is None
+        assert told == [TP] * 3
         end()
         kit.change(leader=1)
         assert len(told) == 3
@@ -76,7 +79,9 @@ class TestRoles:
     def test_fetchers_are_not_told_of_what_is_the_leaders_business(self, kit):
         """To look through thousands of partitions for each change of one ISR takes long."""
         told = []
-        kit.members[2].replicas.subscribe_following(lambda: told.append(1))
+        replicas = kit.members[2].replicas
+        replicas.subscribe_following(lambda: told.append(1))
+        assert list(replicas.take_following()) == [TP]
         kit.change(isr=(1, 2))
         assert told == []
 
