@@ -42,3 +42,22 @@ async def test_what_is_made_in_steps_stays_so_when_it_is_converted():
     converted = InSteps(seven).map(str)
     assert isinstance(converted, InSteps)
     assert await converted.wait() == "7"
+
+
+async def test_a_promise_is_asked_without_a_task_as_soon_as_it_is_kept():
+    changes = []
+    promise = Promise[int]()
+    doubled = promise.map(lambda number: number * 2)
+    doubled.on_change = lambda: changes.append(True)
+    assert doubled.complete() is None
+    promise.set_result(21)
+    assert changes == [True]
+    assert doubled.complete() == 42
+
+
+async def test_what_a_conversion_raises_is_the_answer():
+    promise = Promise[int]()
+    converted = promise.map(lambda number: 1 // number)
+    promise.set_result(0)
+    with pytest.raises(ZeroDivisionError):
+        converted.complete()

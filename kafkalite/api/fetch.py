@@ -18,10 +18,11 @@ from kafkalite.api.context import RequestContext
 from kafkalite.api.current_leader import CurrentLeaders
 from kafkalite.api.fetch_reader import FetchReader, reader_of
 from kafkalite.api.fetch_session import CachedPartition, FetchPlan
-from kafkalite.api.handler import DelayedOperation, Handler
+from kafkalite.api.handler import Handler
 from kafkalite.api.parts import PART_MAX
 from kafkalite.api.preferred_read_replica import preferred_replica
 from kafkalite.api.quotas import fetch_max_bytes
+from kafkalite.deferred import DelayedOperation
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.partition_read import PartitionRead
 from kafkalite.isr.recovering import LogEnd
@@ -119,7 +120,7 @@ def refuse(request: FetchRequest, error: KafkaError, context: RequestContext) ->
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class DelayedFetch(DelayedOperation):
+class DelayedFetch(DelayedOperation[Any]):
     """A fetch that waits for min_bytes (rule 71): how many there are, kept up to date.
 
     Only what moved is looked at again, so that a fetch of a thousand partitions costs no more at

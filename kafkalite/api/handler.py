@@ -4,11 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import trio
-
 from kafkalite.api.context import RequestContext
-from kafkalite.deferred import Deferred
-from kafkalite.types import mypyc_attr
 from kafkalite.wire.api import Api, ApiKey
 from kafkalite.wire.errors import KafkaError
 
@@ -43,60 +39,6 @@ SECRET: Final = frozenset(
 
 FETCHES: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 """APIs whose answers hold records."""
-
-
-def _nobody() -> None:
-    """Nobody is told."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class DelayedOperation(Deferred[Any]):
-    """A response that waits for the log, and can be asked for without waiting in a task.
-
-    After Kafka's class of this name. It watches from the beginning what it waits for, until it is
-    complete or `close`d.
-
-    Attributes:
-        allows_pipelining: requests for the same API behind it on its connection may be handled
-            before it is complete. They are answered after it all the same.
-        deadline_s: trio's time at which it is answered with what there is.
-        on_change: called, perhaps more than once and in the midst of what others do, when
-            `complete` may have a response, or `deadline_s` came nearer.
-    """
-
-    __slots__ = ("allows_pipelining", "deadline_s", "on_change")
-
-    def __init__(self, timeout_ms: float, *, allows_pipelining: bool = False) -> None:
-        self.allows_pipelining = allows_pipelining
-        self.deadline_s = trio.current_time() + timeout_ms / 1_000
-        self.on_change: Callable[[], object] = _nobody
-
-    def complete(self) -> Any:
-        """Return the response, or None while there is none; raises what a handler raises."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Watch nothing any more; may be called again."""
-        raise NotImplementedError
-
-    @property
-    def is_late(self) -> bool:
-        """Whether it is to be answered now, whatever there is."""
-        return trio.current_time() >= self.deadline_s
-
-    async def wait(self) -> Any:
-        """Return the response when there is one, and watch nothing any more in any case."""
-        try:
-            while True:
-                changed = trio.Event()
-                self.on_change = changed.set
-                response = self.complete()
-                if response is not None:
-                    return response
-                with trio.CancelScope(deadline=self.deadline_s):
-                    await changed.wait()
-        finally:
-            self.close()
 
 
 @dataclass(slots=True)

@@ -15,7 +15,6 @@ from kafkalite.api.current_leader import CurrentLeaders
 from kafkalite.api.handler import (
     NO_RESPONSE,
     CloseConnection,
-    DelayedOperation,
     Handler,
     NoResponse,
 )
@@ -28,7 +27,7 @@ from kafkalite.api.txn_verification import (
     refusals,
     transactional_producer,
 )
-from kafkalite.deferred import Deferred
+from kafkalite.deferred import Deferred, DelayedOperation
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.pending_acks import PendingAck
 from kafkalite.log.sequence_hold import PASSING, sequence_of
@@ -161,8 +160,7 @@ async def _append_checked(
             )
     result = _answered(request, response, unacknowledged, context)
     if isinstance(result, DelayedProduce):
-        done: ProduceResponse = await result.wait()
-        return done
+        return await result.wait()
     return result
 
 
@@ -197,7 +195,7 @@ def _answered(
     return NO_RESPONSE
 
 
-class DelayedProduce(DelayedOperation):
+class DelayedProduce(DelayedOperation[ProduceResponse | NoResponse]):
     """The wait of one request for the replicas of all its partitions (rule 51).
 
     The time runs from the request's arrival, not from its turn to be answered. Batches behind it

@@ -15,7 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.api.current_leader import CurrentLeaders
-from kafkalite.api.handler import DelayedOperation, Handler
+from kafkalite.api.handler import Handler
 from kafkalite.api.quotas import fetch_max_bytes
 from kafkalite.api.share_acknowledge import (
     MOVED_LEADER,
@@ -34,6 +34,7 @@ from kafkalite.api.share_session import (
     TopicIdPartition,
     next_epoch,
 )
+from kafkalite.deferred import DelayedOperation
 from kafkalite.isr.partition_read import IsolationLevel, PartitionRead
 from kafkalite.log.region import FileRegion
 from kafkalite.share.acquisition import AbortedFrom, AcquiredRange, AcquireMode, Wish, acquire
@@ -80,7 +81,7 @@ class _Read:
 
 def handle(
     request: ShareFetchRequest, context: "RequestContext"
-) -> "ShareFetchResponse | DelayedOperation | Deferred[Any]":
+) -> "ShareFetchResponse | DelayedOperation[Any] | Deferred[Any]":
     """Acknowledge, then acquire: at once if there is enough, else when there is (rule 409)."""
     check_enabled(context)
     key = check_member(request.group_id, request.member_id)
@@ -175,7 +176,7 @@ def _session(
     return sessions.resume(key, epoch, named, forgotten)
 
 
-class _LateRefusal(DelayedOperation):
+class _LateRefusal(DelayedOperation[Any]):
     """A refusal that is answered after the time that the request may wait."""
 
     __slots__ = ("_error",)
@@ -193,7 +194,7 @@ class _LateRefusal(DelayedOperation):
         """Do nothing: nothing is watched."""
 
 
-class DelayedShareFetch(DelayedOperation):
+class DelayedShareFetch(DelayedOperation[Any]):
     """A ShareFetch that waits for records, or for what it acknowledges to be written."""
 
     __slots__ = (

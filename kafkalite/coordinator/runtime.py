@@ -441,7 +441,7 @@ class CoordinatorRuntime:
         try:
             answer = self._handle(slot, event)
             if isinstance(answer, Promise):
-                answer.forget()
+                answer.close()
         except KafkaError:  # logged where it happened; nobody asked
             self._retry_later(slot.topic_partition, event)
 

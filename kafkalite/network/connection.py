@@ -10,12 +10,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import trio
 
 from kafkalite.api.context import RequestContext
-from kafkalite.api.handler import CloseConnection, ClosedOnPurpose, DelayedOperation, PlayedAnswer
-from kafkalite.deferred import Deferred, InSteps
+from kafkalite.api.handler import CloseConnection, ClosedOnPurpose, PlayedAnswer
+from kafkalite.deferred import Deferred, DelayedOperation, InSteps
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.dispatch import Dispatcher, Farewell
 from kafkalite.network.in_flight import InFlightRequest
@@ -143,7 +144,7 @@ class Connection:
         return is_waited_for and not self._transport.is_sending
 
     @property
-    def delayed(self) -> DelayedOperation | None:
+    def delayed(self) -> DelayedOperation[Any] | None:
         """Operation that the first waiting request waits for, if that needs no task."""
         if self._waiting and isinstance(self._waiting[0].result, DelayedOperation):
             return self._waiting[0].result

@@ -6,11 +6,11 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import trio
 
-from kafkalite.api.handler import DelayedOperation
+from kafkalite.deferred import DelayedOperation
 from kafkalite.log.region import FileRegion
 from kafkalite.types import mypyc_attr
 
@@ -42,7 +42,7 @@ class RequestSource(Protocol):
     """The connection behind a transport, which the transport calls when its socket is ready."""
 
     @property
-    def delayed(self) -> DelayedOperation | None:
+    def delayed(self) -> DelayedOperation[Any] | None:
         """Operation that the connection waits for, if it can be asked for in a turn."""
         ...
 

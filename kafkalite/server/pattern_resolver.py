@@ -94,7 +94,7 @@ class PatternResolver:
             logger.debug("patterns of group %s: %s", effect.group_id, error)
             return
         if isinstance(answer, Promise):
-            answer.forget()
+            answer.close()
 
     async def _seen(self, topics: set[str], effect: ResolvePatterns) -> frozenset[str]:
         may_see = self._may_see

@@ -224,7 +224,7 @@ class ShareService:
             logger.warning("group %s: not told of its share partitions: %s", plan.group_id, error)
             return
         if isinstance(answer, Promise):
-            answer.forget()
+            answer.close()
 
     def _prune(self, effect: PruneLog) -> None:
         """Cut off a log below what is needed of it (rule 421)."""

@@ -254,7 +254,7 @@ class TransactionMarkerChannelManager:
             MarkersWritten(markers.transactional_id, markers.producer),
         )
         if isinstance(answer, Promise):
-            answer.forget()
+            answer.close()
 
     # --- Elsewhere ------------------------------------------------------------------------------
 

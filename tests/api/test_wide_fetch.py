@@ -11,7 +11,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from kafkalite.api import fetch, fetch_session
-from kafkalite.api.handler import DelayedOperation
+from kafkalite.deferred import DelayedOperation
 from kafkalite.isr.leader_role import IsrAccepted
 from kafkalite.meta.changes import PartitionChanged, TopicCreated, TopicDeleted
 from kafkalite.meta.image import PartitionImage

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kafkalite.api.handler import DelayedOperation
+from kafkalite.deferred import DelayedOperation, Promise
 from kafkalite.network import poller as poller_module
 from kafkalite.network.poller import HAS_EPOLL, Poller, ReadyQueue
 from kafkalite.network.transport import PeerClosed
@@ -234,3 +234,19 @@ async def test_failure_is_raised_in_the_task_of_its_connection(served, nursery, 
     nursery.start_soon(ring)
     with pytest.raises(ZeroDivisionError):
         await transport.serve(waiter)
+
+
+async def test_the_answer_of_a_coordinator_takes_no_task_either(play, bell, monkeypatch):
+    """What a shard has promised, as to a JoinGroup, is sent when the promise is kept."""
+    promise = Promise()
+    monkeypatch.setattr(bell, "ring", lambda **_: promise.set_result(21))
+    client, _, waiter, ended = play()
+    answer = promise.map(lambda number: b"%d" % number)
+    monkeypatch.setattr(f"{__name__}.Delayed", lambda *_: answer)
+    await client.send(b"wait")
+    await wait_all_tasks_blocked()
+    other, *_ = play()
+    await other.send(b"ring")
+    assert await client.recv(10) == b"21"
+    assert waiter.log.count("on_ready") == 1
+    assert not ended.is_set()

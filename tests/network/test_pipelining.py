@@ -7,8 +7,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kafkalite.api.handler import CloseConnection, DelayedOperation
-from kafkalite.deferred import Deferred
+from kafkalite.api.handler import CloseConnection
+from kafkalite.deferred import Deferred, DelayedOperation
 from kafkalite.network.connection import DELAYED_MAX
 from kafkalite.network.poller import HAS_EPOLL, Poller
 from kafkalite.wire.errors import ErrorCode, KafkaError
