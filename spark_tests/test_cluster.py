@@ -23,7 +23,6 @@ BATCHES_BETWEEN_FAULTS = 2
 #: The partition whose leader it hits, what is done to that broker, and whether the query to files
 #: is meanwhile stopped and started from its checkpoint.
 FAULTS = (
-    (SOURCE, Cluster.kill, False),
     (TARGET, Cluster.stop, False),
     (SOURCE, Cluster.kill, True),
 )
