@@ -73,8 +73,12 @@ def bucket_of(code: int, mask: int) -> int:
 def copied_set_order(keys: Iterable[Key], hash_code: Callable[[Key], int]) -> list[Key]:
     """Return keys in the order of `new HashSet<>(collection)`, which is made large enough."""
     found = list(keys)
-    capacity = max(int(len(found) / 0.75) + 1, HASH_MAP_CAPACITY)
-    return hash_map_order(found, hash_code, capacity=capacity)
+    return hash_map_order(found, hash_code, capacity=copied_set_capacity(len(found)))
+
+
+def copied_set_capacity(size: int) -> int:
+    """Return what `new HashSet<>(collection)` makes its map with."""
+    return max(int(size / 0.75) + 1, HASH_MAP_CAPACITY)
 
 
 def copied_numbers(numbers: Iterable[int]) -> tuple[int, ...]:

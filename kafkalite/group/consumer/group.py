@@ -39,9 +39,6 @@ class NameCount:
     by_pattern: int = 0
 
 
-_NOT_SUBSCRIBED = NameCount()
-
-
 class ConsumerGroup:
     """Members, epochs and assignments of one group; a `kinds.Group`.
 
@@ -332,8 +329,12 @@ class ConsumerGroup:
         """Return the subscribed topics as they are after changes of their counts."""
         names = dict(self.names)
         for name, change in changes.items():
-            known = names.get(name, _NOT_SUBSCRIBED)
-            count = NameCount(known.by_name + change.by_name, known.by_pattern + change.by_pattern)
+            known = names.get(name)
+            count = change
+            if known is not None:
+                count = NameCount(
+                    known.by_name + change.by_name, known.by_pattern + change.by_pattern
+                )
             if count.by_name or count.by_pattern:
                 names[name] = count
             else:

@@ -12,8 +12,9 @@ from kafkalite.group.consumer import records
 from kafkalite.group.consumer.group import ConsumerGroup, NameCount, topics_of
 from kafkalite.group.consumer.member import ConsumerMember, Target
 from kafkalite.group.java_order import (
+    bucket_count_of,
     copied_numbers,
-    copied_set_order,
+    copied_set_capacity,
     hash_map_order,
     string_hash,
     uuid_hash,
@@ -106,7 +107,6 @@ class TargetBuilder:
             if owner is not None and owner != after.member_id:
                 del self._members[owner]
         self._counts: dict[UUID, int] = {}
-        self._ids: dict[str, UUID | None] = {}
         self._topics: dict[tuple[tuple[str, ...], str | None], list[UUID]] = {}
 
     def build(self, assignor: Assignor, *, homogeneous: bool) -> Sliced[Targets[Target]]:
@@ -116,7 +116,7 @@ class TargetBuilder:
         """
         specs = []
         for member in self._members.values():
-            spec = self._spec(member)
+            spec = self._spec(member, (yield from self._topics_of(member)))
             specs.append(spec)
             yield 4 + len(spec.assigned) + partition_count(spec.assigned) // 8
         result = yield from assignor(GroupSpec(specs, homogeneous, self._counts))
@@ -143,12 +143,12 @@ class TargetBuilder:
         place = self._members[member_id].instance_id
         return None if place is None else self._group.static_members.get(place)
 
-    def _spec(self, member: ConsumerMember) -> MemberSpec:
+    def _spec(self, member: ConsumerMember, topic_ids: list[UUID]) -> MemberSpec:
         target = self._targets.get(member.member_id, {})
         return MemberSpec(
             member_id=member.member_id,
             instance_id=member.instance_id,
-            topic_ids=self._topics_of(member),
+            topic_ids=topic_ids,
             assigned={
                 topic_id: kept
                 for topic_id, partitions in target.items()
@@ -156,26 +156,26 @@ class TargetBuilder:
             },
         )
 
-    def _topics_of(self, member: ConsumerMember) -> list[UUID]:
+    def _topics_of(self, member: ConsumerMember) -> Sliced[list[UUID]]:
         """Return the ids of the topics that a member reads, as far as there are such topics."""
         key = (member.subscribed_topic_names, member.pattern)
         ids = self._topics.get(key)
         if ids is None:
             ids = self._topics[key] = []
-            for name in copied_set_order(topics_of(member, self._resolutions), string_hash):
-                if name not in self._ids:
-                    self._ids[name] = self._look_up(name)
-                topic_id = self._ids[name]
-                if topic_id is not None:
-                    ids.append(topic_id)
+            names, topics = topics_of(member, self._resolutions), self._image.topics
+            yield len(names) // 4
+            order = yield from sliced_hash_map_order(
+                [name for name in names if name in topics],
+                string_hash,
+                # All of them are in Kafka's set, also those that are no topics.
+                capacity=bucket_count_of(len(names), copied_set_capacity(len(names))),
+            )
+            for name in order:
+                topic = topics[name]
+                self._counts[topic.topic_id] = len(topic.partitions)
+                ids.append(topic.topic_id)
+            yield len(order) // 2
         return ids
-
-    def _look_up(self, name: str) -> UUID | None:
-        topic = self._image.topics.get(name)
-        if topic is None:
-            return None
-        self._counts[topic.topic_id] = len(topic.partitions)
-        return topic.topic_id
 
     def _existing(self, topic_id: UUID, partitions: Iterable[int]) -> tuple[int, ...]:
         """Leave out what this broker does not know yet: it may be behind who wrote the target."""

@@ -220,15 +220,17 @@ class MemberUpdate:
         """Return the group's topics when this member has changed."""
         group, before, after = self._group, self._before, self.after
         changes: dict[str, NameCount] = {}
-        for name in before.subscribed_topic_names:
-            changes.setdefault(name, NameCount()).by_name -= 1
-        for name in after.subscribed_topic_names:
-            changes.setdefault(name, NameCount()).by_name += 1
+        if before.subscribed_topic_names != after.subscribed_topic_names:
+            changes = dict.fromkeys(after.subscribed_topic_names, NameCount(by_name=1))
+            for name in before.subscribed_topic_names:
+                if changes.pop(name, None) is None:
+                    changes[name] = NameCount(by_name=-1)
         old = before.pattern
         if old is not None and old != after.pattern and group.patterns.get(old, 0) == 1:
             found = group.resolutions.get(old)
             for name in () if found is None else found.topics:
-                changes.setdefault(name, NameCount()).by_pattern -= 1
+                known = changes.get(name, NameCount())
+                changes[name] = NameCount(known.by_name, known.by_pattern - 1)
         return group.names_with(changes)
 
     def _may_assign(self) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kafkalite.group.consumer.events import ConsumerHeartbeat
 from kafkalite.group.consumer.heartbeat import check_heartbeat
 from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.messages.consumer_group_heartbeat import (
@@ -9,6 +10,7 @@ from kafkalite.wire.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from tests.group.consumer.harness import SESSION_MS, ConsumerHarness, topic_id
+from tests.group.work import calls_of
 
 ASSIGNORS = ("uniform", "range")
 JOIN = {
@@ -256,3 +258,23 @@ class TestLeaving:
         harness.advance(1_100)
         assert harness.beat("b", harness.group.members["b"].member_epoch).has == {"t1": [0, 1, 2]}
         assert harness.state_name == "Stable"
+
+
+def test_names_of_no_topics_are_little_work():
+    """Few calls for each: a client may name as many as fit into a request."""
+
+    def work(count):
+        harness = ConsumerHarness(topics={"t1": 3})
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="a",
+            member_epoch=0,
+            rebalance_timeout_ms=1,
+            subscribed_topic_names=[f"t{number}" for number in range(count)],
+            topic_partitions=[],
+        )
+        event = ConsumerHeartbeat(request, "client", "/127.0.0.1", "made", "User:me")
+        return calls_of(lambda: harness.shard.handle(event, 1, harness.now))
+
+    work(1)  # imports what is needed
+    assert work(6_000) - work(1_000) < 8 * 5_000
