@@ -153,7 +153,7 @@ def stale_logs(found: Sequence[FoundLog], image: Image, *, broker_id: int) -> li
         topic = image.topics.get(name)
         if topic is None or log.topic_id not in (None, topic.topic_id):
             logger.info("%s-%d is of a topic that was deleted", name, index)
-        elif index >= len(topic.partitions) or broker_id not in topic.partitions[index].replicas:
+        elif broker_id not in topic.partitions[index].replicas:
             logger.info("%s-%d was moved to other brokers", name, index)
         else:
             continue
@@ -164,11 +164,12 @@ def stale_logs(found: Sequence[FoundLog], image: Image, *, broker_id: int) -> li
 def is_stray(topic_partition: TopicPartition, topic_id: UUID | None, image: Image) -> bool:
     """Tell whether a log is of a topic that the cluster neither has nor remembers to have deleted.
 
-    Its metadata may be lost, or it is another cluster's: the data may be all that is left.
+    Its metadata may be lost, or it is another cluster's: the data may be all that is left. So they
+    may where a topic has not so many partitions: it never loses any, but their state may be lost.
     """
     topic = image.topics.get(topic_partition.topic)
     if topic is not None and topic_id in (None, topic.topic_id):
-        return False
+        return topic_partition.partition >= len(topic.partitions)
     return topic_id not in image.retired_topic_ids
 
 

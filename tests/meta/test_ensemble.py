@@ -499,8 +499,8 @@ def test_only_logs_that_are_known_to_be_of_no_use_are_stale():
             found("a", 3, 9),
         ]
         image = nodes[1].image
-        assert stale_logs(logs, image, broker_id=2) == [("a", 1), ("gone", 0), ("a", 3)]
-        assert stray_logs(logs, image) == [("a", 2), ("gone", 1)]
+        assert stale_logs(logs, image, broker_id=2) == [("gone", 0), ("a", 3)]
+        assert stray_logs(logs, image) == [("a", 1), ("a", 2), ("gone", 1)]
         assert stale_logs(logs[:1], image, broker_id=1) == [("a", 0)]
         nameless = FoundLog(topic_partition=TopicPartition("old", 0), topic_id=None)
         assert stale_logs([nameless], image, broker_id=2) == []
