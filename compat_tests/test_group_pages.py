@@ -197,8 +197,10 @@ def test_consumer_rebalance_protocol(page: Page) -> None:
         consumer = confluent_kafka.Consumer(config)
         try:
             consumer.subscribe([page.topic])
+            end_s = time.monotonic() + PATIENCE_S
             while not consumer.assignment():
                 consumer.poll(0.1)
+                assert time.monotonic() < end_s
             of_group = ("--describe", "--group", config["group.id"])
             state = page.run("kafka-consumer-groups", *of_group, "--state")
             assert re.search(rf"\s{assignor}\s+Stable\s.*\b1\b", state), state

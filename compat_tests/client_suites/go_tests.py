@@ -22,6 +22,7 @@ _NOISE = re.compile(
     r"^\s*(=== |--- |\S+\.go:\d+:\s*$|Error Trace:|Error:\s*$|Test:|\d{4}/\d\d/\d\d|PASS|FAIL|\[)"
 )
 _WHY_LENGTH = 160
+_TIMEOUT = "60m"
 _ENDS = {"pass": PASSED, "fail": FAILED, "skip": SKIPPED}
 
 
@@ -72,18 +73,17 @@ def run_tests(
     *,
     environment: Mapping[str, str],
     log_file: Path,
-    timeout_minutes: int = 60,
 ) -> dict[str, Outcome]:
     """Run tests by their names and return what came of each, subtests apart from their parents.
 
     What fails is run once more by itself, as the suites' own CI does; only what fails again failed.
     """
-    outcomes = _run(program, names, environment, log_file, timeout_minutes)
+    outcomes = _run(program, names, environment, log_file)
     again = {name.split("/")[0] for name, o in outcomes.items() if o.kind == FAILED}
     again |= set(names) - {name.split("/")[0] for name in outcomes}
     for name in sorted(again):
         outcomes = {n: o for n, o in outcomes.items() if n.split("/")[0] != name}
-        found = _run(program, [name], environment, log_file, timeout_minutes)
+        found = _run(program, [name], environment, log_file)
         outcomes |= found or {name: Outcome(kind=FAILED, why="ended without an outcome")}
     return outcomes
 
@@ -93,12 +93,11 @@ def _run(
     names: Sequence[str],
     environment: Mapping[str, str],
     log_file: Path,
-    timeout_minutes: int,
 ) -> dict[str, Outcome]:
     """Run the program once; its whole output is added to the log file."""
     pattern = f"^({'|'.join(names)})$"
     command = [find_program("go"), "tool", "test2json", "-t", str(program), "-test.v=test2json"]
-    command += ["-test.run", pattern, "-test.timeout", f"{timeout_minutes}m"]
+    command += ["-test.run", pattern, "-test.timeout", _TIMEOUT]
     said: dict[str, list[str]] = {}
     outcomes: dict[str, Outcome] = {}
     with (

@@ -39,14 +39,11 @@ def has_records(construct: Construct) -> bool:
     return isinstance(construct, RecordsLeaf)
 
 
-class SourceWriter:
-    """Source lines with the objects they name, and the run of fixed fields not yet written."""
+class Lines:
+    """Source lines, and how many names they have made."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.namespace: dict[str, Any] = {}
-        self.run: list[tuple[str, str]] = []
-        """(struct format, source of the target or the value) of fields waiting for one call."""
         self.count = 0
 
     def line(self, indent: int, text: str) -> None:
@@ -57,6 +54,16 @@ class SourceWriter:
         """Return a variable name that was not used before."""
         self.count += 1
         return f"{prefix}{self.count}"
+
+
+class SourceWriter(Lines):
+    """Source lines with the objects they name, and the run of fixed fields not yet written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.namespace: dict[str, Any] = {}
+        self.run: list[tuple[str, str]] = []
+        """(struct format, source of the target or the value) of fields waiting for one call."""
 
     def bind(self, prefix: str, value: Any) -> str:
         """Return a new name that stands for an object in the written code."""

@@ -20,7 +20,7 @@ from kafkalite.wire.api import Api
 from kafkalite.wire.codec import Codec
 from kafkalite.wire.decoding import ELEMENTS_MAX
 from kafkalite.wire.encoding import differs_source
-from kafkalite.wire.lowering import has_records
+from kafkalite.wire.lowering import Lines, has_records
 from kafkalite.wire.primitives import (
     STRING_SIZE_MAX,
     ArrayLeaf,
@@ -88,20 +88,12 @@ WRITE: Final = {
 }
 
 
-class _Lines:
-    """The text of one function, and of those that it calls."""
+class _Function(Lines):
+    """The text of one function; those that it calls go into the module."""
 
     def __init__(self, module: "_Module") -> None:
+        super().__init__()
         self.module = module
-        self.lines: list[str] = []
-        self.count = 0
-
-    def line(self, indent: int, text: str) -> None:
-        self.lines.append("    " * indent + text)
-
-    def name(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
 
     def function(self, prefix: str, parameters: str) -> str:
         """Put the function into the module; return its name."""
@@ -131,7 +123,7 @@ class _Module:
         return self.constants.setdefault(source, f"default_{len(self.constants)}")
 
 
-class _Decoder(_Lines):
+class _Decoder(_Function):
     """Reads from bytes `f` at `p`, of which `end` is the size; records are slices of `m`."""
 
     def structure(self, message: Struct, indent: int, target: str) -> None:
@@ -259,7 +251,7 @@ class _Decoder(_Lines):
         self.line(indent, f"if {count}: p = {name}({target}, f, m, p, end, {count})")
 
 
-class _Encoder(_Lines):
+class _Encoder(_Function):
     """Writes to `w`; records that stand alone go to `chunks`."""
 
     def structure(self, message: Struct, indent: int, source: str) -> None:

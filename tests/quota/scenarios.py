@@ -5,6 +5,7 @@ of 10 s and a part of one more, for partitions what is missing in a bucket less 
 """
 
 import time
+from contextlib import contextmanager
 
 from kafkalite.wire.messages.alter_client_quotas import (
     ALTER_CLIENT_QUOTAS,
@@ -367,22 +368,14 @@ def muted_without_an_answer(server, admin):
 def connections_of_an_address(server, admin):
     """Ten seconds' worth come in at once; who comes after is not served, and closed."""
     admin.set_quota({"ip": "127.0.0.1"}, connection_creation_rate=2)
-    clients = []
     try:
-        for _ in range(40):
-            clients.append(Asker(server, "often"))
-            clients[-1].socket.settimeout(0.02)
-            clients[-1].send_request(METADATA, 12, MetadataRequest())
-        time.sleep(1)
-        served = [_is_served(client) for client in clients]
-        assert 10 <= sum(served) <= 24
-        late = clients[served.index(False)]
-        late.socket.settimeout(20)
-        assert late.is_closed()
+        with _many_clients(server, "often") as (clients, served):
+            assert 10 <= sum(served) <= 24
+            late = clients[served.index(False)]
+            late.socket.settimeout(20)
+            assert late.is_closed()
     finally:
         admin.set_quota({"ip": "127.0.0.1"}, connection_creation_rate=None)
-        for client in clients:
-            client.close()
     with Asker(server, "often") as client:
         assert client.ask(METADATA, 12, MetadataRequest()) is not None
 
@@ -390,21 +383,29 @@ def connections_of_an_address(server, admin):
 def connections_of_a_broker(server, admin):
     """They come in one after another, and none is closed."""
     admin.alter_broker({"max.connection.creation.rate": "2"})
+    try:
+        with _many_clients(server, "many") as (clients, served):
+            assert sum(served) <= 26
+            admin.alter_broker({"max.connection.creation.rate": "1000000"})
+            for client, is_served in zip(clients, served, strict=True):
+                client.socket.settimeout(30)
+                assert is_served or client.receive_response(METADATA, 12) is not None
+    finally:
+        admin.alter_broker({"max.connection.creation.rate": None})
+
+
+@contextmanager
+def _many_clients(server, name):
+    """Forty that have asked, one after another, and which of them are served a second later."""
     clients = []
     try:
         for _ in range(40):
-            clients.append(Asker(server, "many"))
+            clients.append(Asker(server, name))
             clients[-1].socket.settimeout(0.02)
             clients[-1].send_request(METADATA, 12, MetadataRequest())
         time.sleep(1)
-        served = [_is_served(client) for client in clients]
-        assert sum(served) <= 26
-        admin.alter_broker({"max.connection.creation.rate": "1000000"})
-        for client, is_served in zip(clients, served, strict=True):
-            client.socket.settimeout(30)
-            assert is_served or client.receive_response(METADATA, 12) is not None
+        yield clients, [_is_served(client) for client in clients]
     finally:
-        admin.alter_broker({"max.connection.creation.rate": None})
         for client in clients:
             client.close()
 
