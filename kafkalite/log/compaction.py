@@ -260,7 +260,7 @@ class BatchFilter:
             return self._emptied(batch, header)
         if is_unneeded:
             if not header.attributes & DELETE_HORIZON:
-                return self._with_delete_horizon(batch, header, list(iterate_records(batch)))
+                return self._with_delete_horizon(header, list(iterate_records(batch)))
             if header.base_timestamp <= self._now_ms:
                 return self._emptied(batch, header)
         return FilterResult(batch, header, aborted)
@@ -275,7 +275,7 @@ class BatchFilter:
         if has_tombstones and not header.attributes & DELETE_HORIZON:
             wanted = {header.base_offset + scanned[3] for scanned in kept}
             records = [record for record in iterate_records(batch) if record.offset in wanted]
-            return self._with_delete_horizon(batch, header, records)
+            return self._with_delete_horizon(header, records)
         if len(kept) == header.record_count:
             return FilterResult(batch, header)
         return _spliced(payload, header, kept)
@@ -320,9 +320,7 @@ class BatchFilter:
             return header.last_offset == last.offset
         return bool(header.attributes & CONTROL) and header.producer_epoch == last.epoch
 
-    def _with_delete_horizon(
-        self, batch: memoryview, header: BatchHeader, records: list[Record]
-    ) -> FilterResult:
+    def _with_delete_horizon(self, header: BatchHeader, records: list[Record]) -> FilterResult:
         """Return the batch with these records and the time from which tombstones may go.
 
         The horizon takes the place of the base timestamp (KIP-534), so all deltas change.

@@ -150,7 +150,7 @@ class _DecodeWriter(SourceWriter):
         else:
             self.text(leaf, indent, target, label)
 
-    def length(self, leaf: Any, indent: int, label: str) -> str:
+    def length(self, leaf: Any, indent: int) -> str:
         """Read a length prefix into a variable, -1 being null; return the variable."""
         count = self.name("n")
         if leaf.compact:
@@ -165,7 +165,7 @@ class _DecodeWriter(SourceWriter):
 
     def text(self, leaf: Construct, indent: int, target: str, label: str) -> None:
         """Read a string, bytes or records."""
-        count = self.length(leaf, indent, label)
+        count = self.length(leaf, indent)
         refusal = f"refuse({label!r}, {count}, end - p)"
         misfits = "e > end"
         if isinstance(leaf, StringLeaf) and leaf.compact:
@@ -187,7 +187,7 @@ class _DecodeWriter(SourceWriter):
 
     def array(self, leaf: ArrayLeaf, indent: int, target: str, label: str) -> None:
         """Read an array into a list."""
-        count = self.length(leaf, indent, label)
+        count = self.length(leaf, indent)
         size = size_min(leaf.element)
         scaled = count if size == 1 else f"{count} * {size}"
         refusal = f"refuse({label!r}, {count}, end - p)"
