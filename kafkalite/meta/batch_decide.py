@@ -7,7 +7,7 @@ from kafkalite.config import BrokerConfig
 from kafkalite.meta.changes import BROKER_RESOURCE, BrokerRegistered, Change, ConfigsChanged
 from kafkalite.meta.controller import decide
 from kafkalite.meta.events import ControllerConfig, CreateTopic, Event
-from kafkalite.meta.image import ConfigResource, Image, ImageBuilder
+from kafkalite.meta.image import BrokerImage, ConfigResource, Image, ImageBuilder
 from kafkalite.wire.errors import KafkaError
 
 EVENTS_AT_ONCE_MAX: Final = 100
@@ -53,6 +53,7 @@ def batch_decide(
     image: Image,
     config: BrokerConfig,
     *,
+    live: Mapping[int, BrokerImage] | None = None,
     and_then: Callable[[Sequence[Change], Image], list[Change]],
 ) -> Decision:
     """Decide events in turn, each on the image with the changes of those before it applied.
@@ -61,6 +62,7 @@ def batch_decide(
         events: in order; one that is refused does not touch the others.
         image: at first.
         config: of the broker that decides.
+        live: see `ControllerConfig.live`.
         and_then: what else changes, given these changes and the image that they make.
     """
     rules = ControllerConfig(
@@ -68,6 +70,7 @@ def batch_decide(
         listener_names=[listener.name for listener in config.listeners],
         broker_values=config.values,
         topic_defaults=config.log_config(),
+        live=live,
     )
     builder = ImageBuilder(image)
     results: list[list[Change] | KafkaError] = []

@@ -121,7 +121,8 @@ class MetadataCommitter:
         return results
 
     def _decide(self, events: Iterable[Event], image: Image) -> Decision:
-        return batch_decide(events, image, self._config, and_then=self._new_addresses)
+        live = (self._inbox.live or {}) if self._store.shared else None
+        return batch_decide(events, image, self._config, live=live, and_then=self._new_addresses)
 
     def _new_addresses(self, changes: Sequence[Change], image: Image) -> list[Change]:
         if self._store.shared:

@@ -120,7 +120,7 @@ def decide(event: Event, image: Image, rules: ControllerConfig) -> list[Change]:
         case ControlledShutdown():
             return shut_down(event, image)
         case AlterPartition():
-            return alter_partition(event, image)
+            return alter_partition(event, image, rules.live)
         case ElectLeader():
             return elect_leader(event, image)
         case RebalanceLeaders():

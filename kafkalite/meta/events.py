@@ -6,12 +6,16 @@ Whatever is random or taken from a clock was made outside and is in the event.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafkalite.log_config import LogConfig
 from kafkalite.meta.features import FeatureUpdate
 from kafkalite.security.acls import Rule
 from kafkalite.settings.config_def import Value
+
+if TYPE_CHECKING:
+    from kafkalite.meta.image import BrokerImage
 
 PRODUCER_ID_BLOCK_SIZE = 1_000
 """Producer ids given to a broker at a time, as in Kafka (rule 64)."""
@@ -26,12 +30,15 @@ class ControllerConfig:
         listener_names: the listeners of that broker.
         broker_values: its settings.
         topic_defaults: what topics have that do not set it.
+        live: brokers as the store registers them now, which the image may not show yet; empty while
+            that is not known, None where the image is all there is.
     """
 
     broker_id: int
     listener_names: Sequence[str]
     broker_values: Mapping[str, Value]
     topic_defaults: LogConfig
+    live: "Mapping[int, BrokerImage] | None" = None
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

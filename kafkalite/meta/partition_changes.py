@@ -1,5 +1,6 @@
 """The controller's decisions about leaders and in-sync replicas of single partitions."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kafkalite.meta.brokers import UNCLEAN_ELECTION, check_epoch
@@ -17,17 +18,32 @@ from kafkalite.meta.election import (
     written,
 )
 from kafkalite.meta.events import AlterPartition, ElectLeader, RebalanceLeaders
-from kafkalite.meta.image import NO_LEADER, ConfigResource, Image, PartitionImage, TopicImage
+from kafkalite.meta.image import (
+    NO_LEADER,
+    BrokerImage,
+    ConfigResource,
+    Image,
+    PartitionImage,
+    TopicImage,
+)
 from kafkalite.meta.reassign import complete
 from kafkalite.wire.errors import ErrorCode, KafkaError
 
 
-def alter_partition(event: AlterPartition, image: Image) -> list[Change]:
+def alter_partition(
+    event: AlterPartition, image: Image, live: Mapping[int, BrokerImage] | None = None
+) -> list[Change]:
     """Take over the in-sync replicas that a leader proposes (KIP-497, rule 176).
 
     They may be the last that a reassignment waited for; it is then completed by a second change,
     in a new epoch. A leader that leaves itself out cannot write any more: another one is elected
     of those that remain (rule 185).
+
+    Args:
+        event: what is asked.
+        image: on which it is decided.
+        live: see `ControllerConfig.live`: a replica that failed and came back since it was in sync
+            is not let in by what its leader knew before (rule 361).
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
@@ -52,11 +68,11 @@ def alter_partition(event: AlterPartition, image: Image) -> list[Change]:
     if set(isr) == set(state.isr):
         return []
     if len(isr) == 1 and state.isr == (state.leader,):
-        after = _handed_over(event, state, isr[0], image)
+        after = _handed_over(event, state, isr[0], image, live)
     elif isr and set(isr) == set(state.isr) - {state.leader}:
         after = _resigned(state, image, f"{name}-{event.index}")
     else:
-        _check_isr(event, state, isr, image)
+        _check_isr(event, state, isr, image, live)
         ordered = tuple(broker for broker in state.replicas if broker in isr)
         after = replace(state, isr=ordered, partition_epoch=state.partition_epoch + 1)
     changes = changed(topic, event.index, after)
@@ -198,7 +214,11 @@ def _resigned(state: PartitionImage, image: Image, partition: str) -> PartitionI
 
 
 def _handed_over(
-    event: AlterPartition, state: PartitionImage, broker_id: int, image: Image
+    event: AlterPartition,
+    state: PartitionImage,
+    broker_id: int,
+    image: Image,
+    live: Mapping[int, BrokerImage] | None,
 ) -> PartitionImage:
     """Return the partition led by a replica that has more than its leader (rule 234).
 
@@ -207,7 +227,7 @@ def _handed_over(
     Raises:
         KafkaError: INVALID_REQUEST, INELIGIBLE_REPLICA.
     """
-    _check_isr(event, state, (broker_id,), image, keeps_leader=False)
+    _check_isr(event, state, (broker_id,), image, live, keeps_leader=False)
     return written(state, leader=broker_id, isr=(broker_id,))
 
 
@@ -216,6 +236,7 @@ def _check_isr(
     state: PartitionImage,
     isr: tuple[int, ...],
     image: Image,
+    live: Mapping[int, BrokerImage] | None,
     *,
     keeps_leader: bool = True,
 ) -> None:
@@ -238,5 +259,12 @@ def _check_isr(
             refusal = f"is registered under the epoch {broker.broker_epoch}, not {broker_epoch}"
         elif broker.shutting_down and broker_id not in state.isr:
             refusal = "is shutting down"
+        elif live is not None and _epoch_in(live, broker_id) != broker.broker_epoch:
+            refusal = f"was registered again, or ended, since its epoch {broker.broker_epoch}"
         if refusal:
             raise KafkaError(ErrorCode.INELIGIBLE_REPLICA, f"Broker {broker_id} {refusal}")
+
+
+def _epoch_in(live: Mapping[int, BrokerImage], broker_id: int) -> int | None:
+    broker = live.get(broker_id)
+    return None if broker is None else broker.broker_epoch

@@ -6,6 +6,7 @@ do (fetching, asking the controller, following the metadata) is done here by mes
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.isr.follower import (
@@ -525,12 +526,13 @@ class Node:
             events = [self._events.popleft()]
         if not events:
             return
+        rules = replace(self._rules, live=self._live or {})
         builder = ImageBuilder(self.image)
         changes: list[Change] = []
         waiting: list[tuple[Event, Call]] = []
         for event, call in events:
             try:
-                decided = decide(event, builder.image, self._rules)
+                decided = decide(event, builder.image, rules)
             except KafkaError as error:
                 self._refuse(call, error.code)
                 continue

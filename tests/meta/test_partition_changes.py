@@ -147,6 +147,25 @@ class TestAlterPartition:
         event = proposal(before, "a", 0, [1, 2, 3], unchecked=True)
         assert only(after(event, before)).isr == (1, 2, 3)
 
+    @pytest.mark.parametrize("live", [{}, {1: 5, 2: 6}, {1: 5, 2: 6, 3: 8}])
+    def test_who_failed_since_it_was_in_sync_is_not_let_in(self, live):
+        """Rule 361: the store has another registration of it, or none, and the image not yet."""
+        before = with_partitions(STATE)
+        epochs = {each: broker.broker_epoch for each, broker in before.brokers.items()}
+        event = proposal(before, "a", 0, [1, 2, 3])
+
+        def decided(epochs):
+            live = {
+                each: replace(before.brokers[each], broker_epoch=epoch)
+                for each, epoch in epochs.items()
+            }
+            return decide(event, before, replace(RULES, live=live))
+
+        assert decided(epochs) == decide(event, before, RULES) != []
+        with pytest.raises(KafkaError) as refused:
+            decided({each: epochs[each] + (live[each] == 8) for each in live})
+        assert refused.value.code is ErrorCode.INELIGIBLE_REPLICA
+
 
 class TestElectLeader:
     def test_the_preferred_replica_leads_again(self):
