@@ -14,10 +14,11 @@ from uuid import UUID
 
 from kafkalite.config import load_config
 from kafkalite.meta.batch_decide import batch_decide, slices
-from kafkalite.meta.changes import from_json, snapshot, to_json, to_text
+from kafkalite.meta.changes import PartitionChanged, from_json, snapshot, to_json, to_text
 from kafkalite.meta.events import CreateTopic, Event, RegisterBroker, UnregisterBroker
 from kafkalite.meta.image import Image, ImageBuilder
 from kafkalite.meta.zookeeper.multi_operations import operations, split_commit
+from kafkalite.meta.zookeeper.notices import FOLLOWED
 from kafkalite.wire.messages.metadata import (
     METADATA,
     MetadataResponse,
@@ -112,21 +113,38 @@ def main(brokers: int, partitions: int, per_topic: int) -> None:
     more = creations(topics, 1, per_topic)
     changes, after = timed("one topic more: decided", lambda: decided(more, image))
     timed("one topic more: as text", lambda: list(map(to_text, changes)))
-    timed(
+    nodes = timed(
         "one topic more: as ZooKeeper's nodes",
         lambda: operations(image, after, changes, controller_epoch=1),
     )
+    print(f"{'  nodes':60s} {len(nodes):10,d}")
     lost: list[Event] = [UnregisterBroker(broker_id=brokers // 2)]
     changes, after = timed("a broker is lost: decided", lambda: decided(lost, image))
     print(f"{'  partitions that change':60s} {len(changes) - 1:10,d}")
     parts = timed("a broker is lost: cut into transactions", lambda: split_commit(changes, image))
     print(f"{'  transactions':60s} {len(parts):10,d}")
+    hosted = sum(1 in state.replicas for each in image.topics.values() for state in each.partitions)
+    affected = sum(
+        1 in each.state.replicas for each in changes if isinstance(each, PartitionChanged)
+    )
+    told = f"{hosted:10,d} {affected:,d}"
+    print(f"{'  replicas of another broker, and how many are told of':60s} {told}")
+    first = parts[0]
+    timed(
+        "  the first of them, made whole",
+        lambda: (
+            list(map(to_text, first)),
+            operations(image, image.apply(first), first, controller_epoch=1),
+        ),
+    )
     timed("a broker is lost: as text", lambda: list(map(to_text, changes)))
     timed(
         "a broker is lost: as ZooKeeper's nodes",
         lambda: operations(image, after, changes, controller_epoch=1),
     )
     timed("any other broker applies that", lambda: image.apply(changes))
+    watches = 2 * brokers + 1 + brokers + len(FOLLOWED) + 1
+    print(f"{'watches at ZooKeeper, whatever partitions there are':60s} {watches:10,d}")
     values = timed("everything, as a snapshot", lambda: [to_json(c) for c in snapshot(image)])
     timed("everything, loaded by a new controller", lambda: loaded(values))
     answer = timed("Metadata of everything: made", lambda: metadata_answer(image))

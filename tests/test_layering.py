@@ -75,7 +75,7 @@ CORES = {
     "api/client_metrics", "api/fetch_session", "api/share_session", "coordinator/records",
     "coordinator/shard", "faults/answers", "faults/corruption", "faults/partitions",
     "faults/rules", "faults/specification", "group", "http/access", "http/routing",
-    "isr/fetch_session_handler", "isr/follower", "isr/leader", "isr/offline",
+    "isr/fetch_session_handler", "isr/fetch_turns", "isr/follower", "isr/leader", "isr/offline",
     "isr/partition_read", "isr/pending_acks",
     "isr/state", "isr/throttle", "log/compaction", "log/leader_epochs", "log/producer_state",
     "log/retention", "log/sequence_hold", "log/transaction_index", "log/validate", "meta/acls",

@@ -10,7 +10,7 @@ The operations and errors are those of Kafka's KafkaApis and ControllerApis (rul
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +31,7 @@ from kafkalite.api.needs import (
     handle_each,
     itself,
     then,
+    then_in_steps,
     topic_field,
     topic_name,
     transactional_id_of,
@@ -46,6 +47,11 @@ if TYPE_CHECKING:
 
 READ, WRITE, CREATE, DELETE = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE
 ALTER, DESCRIBE = Operation.ALTER, Operation.DESCRIBE
+
+STEP_TOPICS: Final = 250
+"""Topics of an answer looked at in one go: a few milliseconds if operations are asked for."""
+
+Steps = Generator[None, None, Any]
 
 
 def handle(handler: Handler, request: Any, context: "RequestContext") -> Any:
@@ -165,7 +171,9 @@ EACH: Final[dict[ApiKey, Each]] = {
 def _metadata(handler: Handler, request: Any, context: "RequestContext") -> Any:
     """Leave out what may not be seen where all was asked for; refuse what was named (rule 549)."""
     if not request.topics:
-        return then(handler.handle(request, context), partial(_strip_metadata, context, all_=True))
+        return then_in_steps(
+            handler.handle(request, context), partial(_strip_metadata, context, all_=True)
+        )
     image = context.services.metadata.image
     refused: list[Any] = []
     allowed: list[Any] = []
@@ -188,33 +196,37 @@ def _metadata(handler: Handler, request: Any, context: "RequestContext") -> Any:
                 continue
         allowed.append(topic)
     if not refused:
-        return then(handler.handle(request, context), partial(_strip_metadata, context, all_=False))
+        return then_in_steps(
+            handler.handle(request, context), partial(_strip_metadata, context, all_=False)
+        )
     part = copy.copy(request)
     part.topics = refused
     answers = handler.refuse(part, denied(TOPIC), context).topics
     rest = copy.copy(request)
     rest.topics = allowed
 
-    def add(response: Any) -> Any:
-        _strip_metadata(context, response, all_=False)
+    def add(response: Any) -> Steps:
+        yield from _strip_metadata(context, response, all_=False)
         if not allowed:
             response.topics = []  # v0 takes no topics for all of them
         response.topics.extend(answers)
         return response
 
-    return then(admitted(handler, rest, context), add)
+    return then_in_steps(admitted(handler, rest, context), add)
 
 
-def _strip_metadata(context: "RequestContext", response: Any, *, all_: bool) -> Any:
-    if all_:
-        response.topics = [
-            topic
-            for topic in response.topics
-            if may(context, DESCRIBE, TOPIC, topic.name or "", quiet=True)
-        ]
-    for topic in response.topics:
+def _strip_metadata(context: "RequestContext", response: Any, *, all_: bool) -> Steps:
+    seen = []
+    for count, topic in enumerate(response.topics, 1):
+        if not count % STEP_TOPICS:
+            yield
+        name = topic.name or ""
+        if all_ and not may(context, DESCRIBE, TOPIC, name, quiet=True):
+            continue
         if topic.topic_authorized_operations != NOT_REQUESTED:
-            topic.topic_authorized_operations = operations(context, TOPIC, topic.name or "")
+            topic.topic_authorized_operations = operations(context, TOPIC, name)
+        seen.append(topic)
+    response.topics = seen
     if response.cluster_authorized_operations != NOT_REQUESTED:
         response.cluster_authorized_operations = cluster_operations(context)
     return response
@@ -241,28 +253,30 @@ def _offset_fetch(handler: Handler, request: Any, context: "RequestContext") -> 
             raise denied(GROUP)
         named = None if request.topics is None else {topic.name for topic in request.topics}
 
-        def strip_one(response: Any) -> Any:
-            response.topics = _seen(response.topics, context, is_named=named is not None)
+        def strip_one(response: Any) -> Steps:
+            response.topics = yield from _seen(response.topics, context, is_named=named is not None)
             return response
 
-        return then(handler.handle(request, context), strip_one)
+        return then_in_steps(handler.handle(request, context), strip_one)
     names = {group.group_id: group.topics is not None for group in request.groups}
 
-    def strip(response: Any) -> Any:
+    def strip(response: Any) -> Steps:
         for group in response.groups:
             if not group.error_code:
                 is_named = names.get(group.group_id, False)
-                group.topics = _seen(group.topics, context, is_named=is_named)
+                group.topics = yield from _seen(group.topics, context, is_named=is_named)
         return response
 
     each = Each("groups", "groups", DESCRIBE, GROUP, lambda group, _: group.group_id)
-    return then(handle_each(each, handler, request, context), strip)
+    return then_in_steps(handle_each(each, handler, request, context), strip)
 
 
-def _seen(topics: list[Any], context: "RequestContext", *, is_named: bool) -> list[Any]:
+def _seen(topics: list[Any], context: "RequestContext", *, is_named: bool) -> Steps:
     """Return committed offsets of topics that may be seen; of others the denial, if named."""
     seen = []
-    for topic in topics:
+    for count, topic in enumerate(topics, 1):
+        if not count % STEP_TOPICS:
+            yield
         name = topic_name(topic, context)
         if name is None or may(context, DESCRIBE, TOPIC, name, quiet=not is_named):
             seen.append(topic)

@@ -4,14 +4,14 @@ Used by the tables of `api/authorization.py` and of `api/group_authorization.py`
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.api.handler import Handler
 from kafkalite.api.visibility import may, strip
-from kafkalite.deferred import Deferred
+from kafkalite.deferred import Deferred, InSteps, drained, in_steps
 from kafkalite.security.acls import CLUSTER_NAME, Operation, ResourceType
 from kafkalite.types import ZERO_UUID
 from kafkalite.wire.api import ApiKey
@@ -123,6 +123,20 @@ def then(result: Any, change: Callable[[Any], Any]) -> Any:
         return change(await result.wait())
 
     return Deferred(wait)
+
+
+def then_in_steps(result: Any, change: Callable[[Any], Generator[None, None, Any]]) -> Any:
+    """Return the same, with a turn for others at each step of a change of a response to come.
+
+    One that is there at once is small enough to be changed at once.
+    """
+    if not isinstance(result, Deferred):
+        return drained(change(result))
+
+    async def wait() -> Any:
+        return await in_steps(change(await result.wait()))
+
+    return InSteps(wait) if isinstance(result, InSteps) else Deferred(wait)
 
 
 def handle_each(each: Each, handler: Handler, request: Any, context: "RequestContext") -> Any:

@@ -519,15 +519,14 @@ class Node:
                 self._refuse(self._events.popleft()[1], ErrorCode.NOT_CONTROLLER)
         if self._is_busy or not self.is_controller:
             return
-        events: list[tuple[Event, Call | None]] = []
-        if self._live is not None:
-            events = [(event, None) for event in registrations(self.image, self._live)]
+        live = self._live or {}
+        due = registrations(self.image, live) if live else ()
+        events: list[tuple[Event, Call | None]] = [(event, None) for event in due]
         if not events and self._events:
             events = [self._events.popleft()]
         if not events:
             return
-        rules = replace(self._rules, live=self._live or {})
-        builder = ImageBuilder(self.image)
+        rules, builder = replace(self._rules, live=live), ImageBuilder(self.image)
         changes: list[Change] = []
         waiting: list[tuple[Event, Call]] = []
         for event, call in events:

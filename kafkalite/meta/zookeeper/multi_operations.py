@@ -44,6 +44,9 @@ from kafkalite.wire.errors import ErrorCode, KafkaError
 PART_BYTES_MAX: Final = 700_000
 """Estimated size of a transaction; ZooKeeper takes no more than 1 MiB (jute.maxbuffer)."""
 
+PART_CHANGES_MAX: Final = 200
+"""Changes of a transaction: some milliseconds of work, in which nobody else is served."""
+
 REQUEST_BYTES_MAX: Final = 1_000_000
 """Real size of a transaction; one setting alone can be more than what fits."""
 
@@ -89,7 +92,7 @@ def split_commit(changes: Sequence[Change], image: Image) -> list[list[Change]]:
     is then missing is seen by whoever is controller next, and done again.
     """
     sizes = [_estimated_size(change, image) for change in changes]
-    if sum(sizes) <= PART_BYTES_MAX:
+    if sum(sizes) <= PART_BYTES_MAX and len(changes) <= PART_CHANGES_MAX:
         return [list(changes)]
     ordered = sorted(changes, key=lambda each: isinstance(each, _BROKER_CHANGES))
     parts: list[list[Change]] = [[]]
@@ -97,7 +100,7 @@ def split_commit(changes: Sequence[Change], image: Image) -> list[list[Change]]:
     for whole in ordered:
         for change in _pieces(whole, image):
             size = _estimated_size(change, image)
-            if size > room and parts[-1]:
+            if (size > room or len(parts[-1]) >= PART_CHANGES_MAX) and parts[-1]:
                 parts.append([])
                 room = PART_BYTES_MAX
             parts[-1].append(change)

@@ -125,6 +125,24 @@ def test_long_commits_are_parted_and_lead_to_the_same_image(monkeypatch):
     assert (now.topics, now.brokers) == (after.topics, after.brokers)
 
 
+def test_a_commit_of_very_many_changes_is_parted_however_small_they_are():
+    """Counted: each part is made, written and applied in one go."""
+    count = 2 * multi_operations.PART_CHANGES_MAX + 10
+    before = image(brokers=(1, 2)).apply([created("a", 1, count)])
+    changes = [
+        BrokerUnregistered(broker_id=1),
+        *[
+            PartitionChanged(
+                name="a", topic_id=topic_id(1), index=index, state=states(1, partition_epoch=3)[0]
+            )
+            for index in range(count)
+        ],
+    ]
+    parts = split_commit(changes, before)
+    assert max(map(len, parts)) == multi_operations.PART_CHANGES_MAX
+    assert [each for part in parts for each in part] == [*changes[1:], changes[0]]
+
+
 def test_a_topic_with_very_many_partitions_is_noted_when_it_goes(monkeypatch):
     monkeypatch.setattr(multi_operations, "PART_BYTES_MAX", 5_000)
     before = Image().apply([created("a", 1, 100)])
