@@ -18,7 +18,7 @@ from kafkalite.config import load_config
 from kafkalite.network.budget import MemoryBudget
 from kafkalite.network.connection import Connection
 from kafkalite.network.dispatch import Dispatcher
-from kafkalite.observe.requests import NOTES_MIN, Requests
+from kafkalite.observe.requests import Requests
 from kafkalite.server.broker import Broker
 from kafkalite.wire.framing import Framer
 from kafkalite.wire.header import decode_response_header
@@ -56,6 +56,8 @@ from kafkalite.wire.messages.sync_group import (
 from kafkalite.wire.records import Record, build_batch, read_batch_header
 
 PARTITIONS = 100
+TOGETHER = 16
+"""Requests that are counted at once."""
 NOW_MS = 1_700_000_000_000
 VERSIONS = {
     PRODUCE: 9,
@@ -293,9 +295,9 @@ async def scenarios(folder: str) -> AsyncIterator[Paths]:
             **_response_paths(client),
             **_served_paths(client),
             "serve Heartbeat of a group": lambda: client.serve(heartbeat),
-            f"serve Produce {NOTES_MIN} times": lambda: client.serve(one * NOTES_MIN),
-            f"serve Produce {NOTES_MIN} times, counted and kept": lambda: (
-                counting.serve(one * NOTES_MIN),
+            f"serve Produce {TOGETHER} times": lambda: client.serve(one * TOGETHER),
+            f"serve Produce {TOGETHER} times, counted and kept": lambda: (
+                counting.serve(one * TOGETHER),
                 requests.on_pause(),
             ),
         }

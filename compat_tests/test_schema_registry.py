@@ -30,10 +30,11 @@ ORDER = {
 ALL = frozenset(ORDER)
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """Where the registry is."""
-    with Broker(schema_registry=True) as broker:
+@pytest.fixture(scope="module", params=["plain", "secured"])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where the registry is; that of a secured broker has its token in it."""
+    users = {"alice": "secret"} if request.param == "secured" else None
+    with Broker(schema_registry=True, users=users) as broker:
         yield broker.schema_registry_url
 
 

@@ -98,14 +98,17 @@ class Poller:
             awake_s = self._awake_s if now_s - answered_s < SOON_S else 0.0
             while True:
                 self._woken.is_awaited = True
+                has_answered = False
                 while self._serve_ready(now_s + TURNS_MAX_S):
-                    answered_s = time.monotonic()
+                    has_answered = True
                 if self._answer_woken():
-                    answered_s = time.monotonic()
+                    has_answered = True
                 self._woken.is_awaited = False
                 if self._woken.on_pause is not None:
                     self._woken.on_pause()
                 now_s = time.monotonic()
+                if has_answered:
+                    answered_s = now_s
                 if now_s >= answered_s + awake_s:
                     break
                 await trio.lowlevel.checkpoint()

@@ -16,7 +16,7 @@ import kafkalite
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.traffic import TopicTraffic
 from kafkalite.observe.buckets import QUANTILES, Buckets, merged, quantile, upper_bound
-from kafkalite.observe.exposition import COUNTER, GAUGE, HISTOGRAM, SUMMARY, Family, labels_text
+from kafkalite.observe.exposition import COUNTER, GAUGE, HISTOGRAM, SUMMARY, Family, place_labels
 from kafkalite.observe.inside import BrokerParts
 from kafkalite.wire.errors import ErrorCode
 
@@ -294,7 +294,7 @@ def replication(parts: BrokerParts) -> Iterator[Family]:
 
 
 def partition_families() -> dict[str, Family]:
-    """Return the families that have a sample for each partition, without samples."""
+    """Return the families with a sample for each partition, those of leaders last; no samples."""
     listed = (
         ("kafka_log_log_size", "Bytes on disk"),
         ("kafka_log_log_logendoffset", "Offset of the next record"),
@@ -311,29 +311,30 @@ def partition_families() -> dict[str, Family]:
 
 
 def add_partition(families: dict[str, Family], parts: BrokerParts, partition: Partition) -> None:
-    """Add the samples of one partition."""
+    """Add the samples of one partition, in the order of `partition_families`."""
     topic, index = partition.topic_partition
-    labels = labels_text(topic=topic, partition=index)
     log = partition.log
-    families["kafka_log_log_size"].add_to(labels, log.size_bytes)
-    families["kafka_log_log_logendoffset"].add_to(labels, partition.log_end_offset)
-    families["kafka_log_log_logstartoffset"].add_to(labels, partition.log_start_offset)
-    families["kafka_log_log_numlogsegments"].add_to(labels, len(log.segments))
+    values = [
+        log.size_bytes,
+        partition.log_end_offset,
+        partition.log_start_offset,
+        len(log.segments),
+    ]
     state = parts.services.metadata.image.partition(topic, index)
-    if state is None or not partition.is_leader:
-        return
-    min_isr = min(log.config.min_insync_replicas, len(state.replicas))
-    in_sync = len(state.isr)
-    unstable = partition.high_watermark - partition.last_stable_offset
-    for name, value in (
-        ("kafka_cluster_partition_replicascount", len(state.replicas)),
-        ("kafka_cluster_partition_insyncreplicascount", in_sync),
-        ("kafka_cluster_partition_underreplicated", int(in_sync < len(state.replicas))),
-        ("kafka_cluster_partition_underminisr", int(in_sync < min_isr)),
-        ("kafka_cluster_partition_atminisr", int(in_sync == min_isr and len(state.replicas) > 1)),
-        ("kafka_cluster_partition_laststableoffsetlag", unstable),
-    ):
-        families[name].add_to(labels, value)
+    if state is not None and partition.is_leader:
+        replicas, in_sync = len(state.replicas), len(state.isr)
+        min_isr = min(log.config.min_insync_replicas, replicas)
+        values += [
+            replicas,
+            in_sync,
+            int(in_sync < replicas),
+            int(in_sync < min_isr),
+            int(in_sync == min_isr and replicas > 1),
+            partition.high_watermark - partition.last_stable_offset,
+        ]
+    labels = place_labels(topic, index)
+    for family, value in zip(families.values(), values, strict=False):
+        family.add_to(labels, value)
 
 
 def process(parts: BrokerParts) -> Iterator[Family]:

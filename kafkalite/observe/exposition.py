@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 TEXT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -12,6 +13,9 @@ GAUGE: Final = "gauge"
 SUMMARY: Final = "summary"
 HISTOGRAM: Final = "histogram"
 UNTYPED: Final = "untyped"
+
+PLACES_MAX: Final = 2_000
+"""Partitions whose labels are remembered: more than have series of their own."""
 
 Labels = tuple[tuple[str, str], ...] | str
 """Names and values, or what `labels_text` makes of them."""
@@ -44,6 +48,12 @@ class Family:
 def labels_text(**labels: object) -> str:
     """Return labels as they are written."""
     return ",".join(f'{name}="{_escaped(str(value))}"' for name, value in labels.items())
+
+
+@lru_cache(maxsize=PLACES_MAX)
+def place_labels(topic: str, partition: int) -> str:
+    """Return the labels of a partition, which each scrape needs often."""
+    return labels_text(topic=topic, partition=partition)
 
 
 def render(

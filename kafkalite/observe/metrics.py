@@ -14,7 +14,7 @@ from kafkalite.observe.exposition import (
     OPENMETRICS_TYPE,
     TEXT_TYPE,
     Family,
-    labels_text,
+    place_labels,
     render,
 )
 from kafkalite.observe.groups import committed_offsets, describe_group, list_groups
@@ -162,7 +162,7 @@ class Metrics:
         for name, topic in sorted(image.topics.items()):
             counts.add(len(topic.partitions), topic=name)
             for index, state in enumerate(() if is_many else topic.partitions):
-                labels = labels_text(topic=name, partition=index)
+                labels = place_labels(name, index)
                 partition = replicas.find(TopicPartition(name, index))
                 if partition is not None:
                     current.add_to(labels, partition.high_watermark)
