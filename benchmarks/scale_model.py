@@ -66,7 +66,7 @@ def creations(first: int, count: int, partitions: int) -> list[Event]:
 def created(image: Image, events: list[Event]) -> tuple[Image, float]:
     """Return the image after all slices, and the longest slice in ms."""
     longest = 0.0
-    for part in slices(events):
+    for part in slices(events, image):
         began = time.perf_counter()
         _, image = decided(part, image)
         longest = max(longest, time.perf_counter() - began)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from kafkalite.config import BrokerConfig
 from kafkalite.meta.changes import BROKER_RESOURCE, BrokerRegistered, Change, ConfigsChanged
 from kafkalite.meta.controller import decide
-from kafkalite.meta.events import ControllerConfig, CreateTopic, Event
+from kafkalite.meta.events import ControllerConfig, CreateTopic, DeleteTopic, Event
 from kafkalite.meta.image import BrokerImage, ConfigResource, Image, ImageBuilder
 from kafkalite.wire.errors import KafkaError
 
@@ -14,17 +14,24 @@ EVENTS_AT_ONCE_MAX: Final = 100
 """Events of one commit; 100 of them take some milliseconds to decide, write and tell."""
 
 PARTITIONS_AT_ONCE_MAX: Final = 1_000
-"""New partitions of one commit, unless one topic has more: a commit makes a topic whole."""
+"""New and deleted partitions of one commit, unless one topic has more: it comes and goes whole."""
 
 
-def slices(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Yield events in lists, each of which is one commit; everybody else has a turn in between."""
+def slices(events: Iterable[Event], image: Image) -> Iterator[list[Event]]:
+    """Yield events in lists, each of which is one commit; everybody else has a turn in between.
+
+    Args:
+        events: in order.
+        image: that tells how large the topics are that are to go.
+    """
     part: list[Event] = []
     room = PARTITIONS_AT_ONCE_MAX
     for event in events:
         size = 0
         if isinstance(event, CreateTopic):
             size = max(event.num_partitions, len(event.assignments))
+        elif isinstance(event, DeleteTopic) and event.name in image.topics:
+            size = len(image.topics[event.name].partitions)
         if part and (size > room or len(part) >= EVENTS_AT_ONCE_MAX):
             yield part
             part, room = [], PARTITIONS_AT_ONCE_MAX

@@ -88,14 +88,14 @@ class MetadataCommitter:
         Raises:
             KafkaError: NOT_CONTROLLER, this broker has nothing to decide.
         """
-        parts = slices(events)
+        parts = slices(events, self._cache.image)
         return [result for part in parts for result in await self._submit_together(part)]
 
     async def preview(self, events: Iterable[Event]) -> list[list[Change] | KafkaError]:
         """Return what `submit_all` would, and change nothing (validate_only)."""
         results: list[list[Change] | KafkaError] = []
         image = self._cache.image
-        for part in slices(events):
+        for part in slices(events, image):
             await trio.lowlevel.checkpoint()
             decided, _, image = self._decide(part, image)
             results += decided
