@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.compare.loads import prepared_batch, produce_frame, send_frames
 from kafkalite.client.admin import create_topic
 from kafkalite.client.cluster import Client
 from kafkalite.client.producer import Producer
@@ -34,18 +35,23 @@ PULSE_S = 10.0
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
+CONNECTIONS = 50
+LOAD_S = 1.5
+
+
 class Extent(NamedTuple):
     """How much is measured."""
 
     rounds: int
+    loads: int
     records: int
     scrapes: int
     idle_s: float
     starts: int
 
 
-WHOLE = Extent(rounds=100, records=300, scrapes=15, idle_s=20.0, starts=8)
-QUICK = Extent(rounds=6, records=100, scrapes=4, idle_s=3.0, starts=2)
+WHOLE = Extent(rounds=100, loads=8, records=300, scrapes=15, idle_s=20.0, starts=8)
+QUICK = Extent(rounds=6, loads=2, records=100, scrapes=4, idle_s=3.0, starts=2)
 
 
 class Running(NamedTuple):
@@ -165,6 +171,28 @@ def produce(extent: Extent) -> tuple[Compared, Compared]:
     return off_side, on_side
 
 
+def loaded(extent: Extent) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return (without, with): requests a second of many connections, and processor time of each."""
+    frames = [produce_frame("orders", 0, prepared_batch(1))]
+    found: list[list[tuple[float, float]]] = [[], []]
+    with serving("--http", "off") as off, serving("--http", "127.0.0.1:0") as on:
+        for broker in (off, on):
+            with Client(broker.bootstrap) as client:
+                create_topic(client, "orders", partitions=1)
+        for number in range(extent.loads + 1):
+            for place, broker in enumerate((off, on)):
+                before_ms = broker.cpu_ms()
+                port = int(broker.bootstrap.rpartition(":")[2])
+                done = send_frames(port, frames, connections=CONNECTIONS, depth=1, seconds=LOAD_S)
+                cpu_us = (broker.cpu_ms() - before_ms) * 1_000 / done["all_answers"]
+                if number:  # the first warms it up
+                    found[place].append((done["answers"] / done["seconds"], cpu_us))
+    off_side, on_side = (
+        tuple(map(statistics.median, zip(*rounds, strict=True))) for rounds in found
+    )
+    return (off_side[0], off_side[1]), (on_side[0], on_side[1])
+
+
 def idle_ms_per_s(extent: Extent, *, console: bool) -> float:
     """Return the processor time that an idle broker takes in a second.
 
@@ -223,6 +251,14 @@ def main() -> None:
         change = 100 * (on[place] / off[place] - 1)
         measured = f"{off[place]:,.0f} -> {on[place]:,.0f} {unit} {change:+.1f} %"
         row(name + ", off -> on", measured, "2 %" if place in (0, 2) else "")
+    for name, unit, without, counted in zip(
+        (f"{CONNECTIONS} connections, requests a second", "  processor time a request"),
+        ("", "us"),
+        *loaded(extent),
+        strict=True,
+    ):
+        measured = f"{without:,.0f} -> {counted:,.0f} {unit} {100 * (counted / without - 1):+.1f} %"
+        row(name, measured, "" if unit else "2 %")
     alone, watched = (idle_ms_per_s(extent, console=each) for each in (False, True))
     row("idle, nobody looks, a second", f"{alone:.2f} ms", "")
     row("  with the console open, more", f"{watched - alone:+.2f} ms", "0")

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -20,6 +21,9 @@ from kafkalite.client.admin import create_topic
 from kafkalite.client.cluster import Client
 from kafkalite.meta.store import BrokerIdTaken
 from kafkalite.testing.zookeeper import ZooKeeper
+
+API_VERSIONS = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x09\xff\xff"
+"""A request of version 0."""
 
 READY = re.compile(r"kafkalite ready: bootstrap=(\S+) profile=(\S+)(?: http=(\S+))? data=(\S+)\n")
 
@@ -328,6 +332,31 @@ def test_address_becomes_a_listener(listen, listeners):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_requests_that_are_kept_are_not_looked_at_again_and_again_for_garbage(tmp_path):
+    """A collection of Python's for each few requests would cost more than counting them."""
+
+    def collections(url):
+        with urllib.request.urlopen(f"{url}/metrics") as answer:
+            text = answer.read().decode()
+        return float(re.search(r'python_gc_collections_total{generation="0"} (\S+)', text)[1])
+
+    options = ("serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data-dir", "data")
+    with started(*options, cwd=tmp_path) as broker:
+        host, _, port = broker.bootstrap.rpartition(":")
+        before = collections(broker.http)
+        with (
+            socket.create_connection((host, int(port))) as client,
+            client.makefile("rb") as answers,
+        ):
+            client.sendall(API_VERSIONS * 5_000)
+            for _ in range(5_000):
+                answers.read(int.from_bytes(answers.read(4), "big"))
+        time.sleep(1.1)  # who asks sooner gets the same again
+        found = collections(broker.http) - before
+        assert found < 10
+
+
 def test_broker_stops_when_its_standard_input_ends(tmp_path):
     command = [sys.executable, "-m", "kafkalite", "serve", "--profile", "test"]
     process = subprocess.Popen(
