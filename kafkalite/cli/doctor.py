@@ -12,6 +12,7 @@ from kafkalite.cli.options import json_option, with_cluster
 from kafkalite.cli.output import examples
 from kafkalite.client import admin
 from kafkalite.client.cluster import Client
+from kafkalite.client.consumer_groups import describe_consumer_group, places_of
 from kafkalite.client.errors import ClientError
 from kafkalite.client.groups import committed_offsets, describe_group, list_groups
 from kafkalite.client.offsets import READ_COMMITTED, ends
@@ -137,40 +138,84 @@ def partitions(client: Client, metadata: MetadataResponse) -> Iterator[Finding]:
 def groups(client: Client) -> Iterator[Finding]:
     """Look for groups that cannot settle, and for those that nobody reads for."""
     for listed in list_groups(client):
-        if (getattr(listed, "group_type", "") or "classic").lower() != "classic":
-            continue
-        group = describe_group(client, listed.group_id)
-        if group.state not in SETTLED:
-            known = [f"{m.client_id} at {m.client_host}" for m in group.members]
-            yield Finding(
-                "warning",
-                f"group {group.group_id!r} is in {group.state}: it waits for members that have "
-                f"not joined again; it knows {', '.join(known) or 'nobody'}",
-                "A member that hangs in its processing is missed until max.poll.interval.ms; one "
-                "that was killed until session.timeout.ms.",
-            )
-        idle = [m for m in group.members if not m.assignment]
-        if group.state == "Stable" and idle and group.protocol_type == "consumer":
-            yield Finding(
-                "warning",
-                f"group {group.group_id!r}: {len(idle)} of {len(group.members)} members have "
-                "nothing to read",
-                "There are more members than partitions, or they subscribe to other topics.",
-            )
-        if group.state == "Empty":
-            behind = _lag(client, group.group_id)
-            if behind:
-                yield Finding(
-                    "warning",
-                    f"group {group.group_id!r} has no members, and {behind} records to read",
-                    "Start its consumers.",
-                )
+        match (getattr(listed, "group_type", "") or "classic").lower():
+            case "classic":
+                yield from _classic_group(client, listed.group_id)
+            case "consumer":
+                yield from _consumer_group(client, listed.group_id)
+
+
+def _classic_group(client: Client, group_id: str) -> Iterator[Finding]:
+    group = describe_group(client, group_id)
+    if group.state not in SETTLED:
+        known = [f"{m.client_id} at {m.client_host}" for m in group.members]
+        yield Finding(
+            "warning",
+            f"group {group_id!r} is in {group.state}: it waits for members that have not joined "
+            f"again; it knows {', '.join(known) or 'nobody'}",
+            _PATIENCE,
+        )
+    idle = [m for m in group.members if not m.assignment]
+    if group.state == "Stable" and idle and group.protocol_type == "consumer":
+        yield _idle(group_id, len(idle), len(group.members))
+    if group.state == "Empty":
+        yield from _unread(client, group_id)
+
+
+def _consumer_group(client: Client, group_id: str) -> Iterator[Finding]:
+    """Look at a group of Kafka 4, whose members take up their targets one by one."""
+    group = describe_consumer_group(client, group_id)
+    targets = {m.member_id: {*places_of(m.target_assignment)} for m in group.members}
+    if group.group_state not in SETTLED:
+        # Who has what others are to get keeps all of these waiting.
+        late = [m for m in group.members if {*places_of(m.assignment)} - targets[m.member_id]]
+        late = late or [m for m in group.members if m.member_epoch < group.assignment_epoch]
+        names = ", ".join(f"{m.client_id} at {m.client_host}" for m in late)
+        yield Finding(
+            "warning",
+            f"group {group_id!r} is in {group.group_state}: it waits for {names or 'nobody'}",
+            _PATIENCE,
+        )
+    idle = [m for m in group.members if not targets[m.member_id]]
+    if group.group_state == "Stable" and idle:
+        yield _idle(group_id, len(idle), len(group.members))
+    if group.group_state == "Empty":
+        yield from _unread(client, group_id)
+
+
+_PATIENCE = (
+    "A member that hangs in its processing is missed until max.poll.interval.ms; one that was "
+    "killed until session.timeout.ms."
+)
+
+
+def _idle(group_id: str, idle: int, count: int) -> Finding:
+    return Finding(
+        "warning",
+        f"group {group_id!r}: {idle} of {count} members have nothing to read",
+        "There are more members than partitions, or they subscribe to other topics.",
+    )
+
+
+def _unread(client: Client, group_id: str) -> Iterator[Finding]:
+    behind = _lag(client, group_id)
+    if behind:
+        yield Finding(
+            "warning",
+            f"group {group_id!r} has no members, and {behind} records to read",
+            "Start its consumers.",
+        )
 
 
 def _lag(client: Client, group_id: str) -> int:
     committed = committed_offsets(client, group_id)
-    known = {topic.name for topic in client.fetch_metadata(None).topics}
-    places = [place for place in committed if place.topic in known]
+    led = {
+        TopicPartition(topic.name or "", partition.partition_index)
+        for topic in client.fetch_metadata(None).topics
+        for partition in topic.partitions
+        if partition.leader_id >= 0
+    }
+    places = [place for place in committed if place in led]
     return sum(max(0, end - committed[place]) for place, end in ends(client, places).items())
 
 
@@ -203,6 +248,7 @@ def transactions(client: Client, metadata: MetadataResponse) -> Iterator[Finding
         for topic in metadata.topics
         if not (topic.name or "").startswith("__")
         for partition in topic.partitions
+        if partition.leader_id >= 0
     ]
     stable = ends(client, places, isolation=READ_COMMITTED)
     held = [str(place) for place, end in ends(client, places).items() if stable[place] < end]

@@ -56,6 +56,7 @@ def clocks(client: Client, metadata: MetadataResponse) -> Iterator[Finding]:
         for topic in metadata.topics
         if not (topic.name or "").startswith("__")
         for partition in topic.partitions
+        if partition.leader_id >= 0
     ][:PARTITIONS_MAX]
     latest = list_offsets(client, dict.fromkeys(places, MAX_TIMESTAMP))
     limit_ms = (time.time() + FUTURE_MAX_S) * 1_000
