@@ -4,6 +4,7 @@ Not implemented: moving a replica to another directory of its broker. It is refu
 UNSUPPORTED_VERSION, which clients also say of brokers that lack this API. v2: flexible.
 """
 
+import os
 from collections.abc import Callable
 
 from kafkalite.api.context import RequestContext
@@ -44,11 +45,14 @@ def _refusal(partition: TopicPartition, path: str, context: RequestContext) -> E
         FUTURE_DIRECTORY_BYTES_MAX
     ):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if path not in logs.paths:
+    if path not in map(os.path.abspath, logs.paths):
         return ErrorCode.LOG_DIR_NOT_FOUND
-    if logs.get(partition) is None:
+    if context.services.metadata.image.partition(*partition) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    home = logs.path_of(partition)
+    if home is None:
         return ErrorCode.REPLICA_NOT_AVAILABLE
-    if logs.path_of(partition) == path:
+    if os.path.abspath(home) == path:
         return ErrorCode.NONE
     return ErrorCode.UNSUPPORTED_VERSION
 

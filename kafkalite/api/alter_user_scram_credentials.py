@@ -81,13 +81,13 @@ def refuse_alter(
 async def _alter(
     request: AlterUserScramCredentialsRequest, context: RequestContext
 ) -> AlterUserScramCredentialsResponse:
-    asked = _asked(request)
-    counts = Counter(one.name for one in asked)
     events: dict[str, AlterScramCredential] = {}
     refused: dict[str, KafkaError] = {}
-    for one in asked:
+    for one in _asked(request):
+        if one.name in refused:
+            continue
         try:
-            if counts[one.name] > 1:
+            if events.pop(one.name, None) is not None:
                 raise KafkaError(
                     ErrorCode.DUPLICATE_RESOURCE,
                     "A user credential cannot be altered twice in the same request",

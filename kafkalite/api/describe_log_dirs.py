@@ -4,6 +4,7 @@ v2: flexible. v3: top-level error. v4: size and free space of the volume (KIP-82
 directories (KIP-1066), of which there are none.
 """
 
+import os
 from collections.abc import Iterable
 
 from kafkalite.api.context import RequestContext
@@ -25,7 +26,7 @@ UNKNOWN_BYTES = -1
 def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
     """Answer every directory of this broker, with those of the asked partitions that are in it.
 
-    Null asks for all partitions; what is not here is left out (rule 221).
+    Null asks for all partitions; what is not here is left out (rule 221). Paths are absolute.
     """
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
@@ -66,7 +67,7 @@ def _result(path: str, logs: Iterable[Log], context: RequestContext) -> Describe
         error_code = ErrorCode.KAFKA_STORAGE_ERROR
     return DescribeLogDirsResult(
         error_code=error_code,
-        log_dir=path,
+        log_dir=os.path.abspath(path),
         topics=[
             DescribeLogDirsTopic(name=name, partitions=partitions)
             for name, partitions in topics.items()

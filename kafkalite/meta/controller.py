@@ -145,7 +145,7 @@ def _create_topic(event: CreateTopic, image: Image, rules: ControllerConfig) -> 
     """Create a topic: check name, settings and counts; place its replicas (rules 22, 28)."""
     if event.name == CLUSTER_METADATA_TOPIC:
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"{event.name} is a name that Kafka keeps to itself"
+            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {event.name} is prohibited."
         )
     refusal = refusal_of_name(event.name)
     if refusal is not None:

@@ -97,3 +97,11 @@ def test_a_failed_directory_says_so(kit):
 def test_an_error_of_the_whole_request(kit):
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     assert refuse(None, error, kit.context(5)).error_code == -1
+
+
+def test_relative_directories_are_told_by_their_absolute_paths(kit, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    kit.services.logs.paths = ["one"]
+    kit.services.logs.homes = {}
+    (directory,) = describe(kit, None).results
+    assert directory.log_dir == f"{tmp_path}/one"

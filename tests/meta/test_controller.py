@@ -57,7 +57,7 @@ class TestCreateTopic:
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 "collides with existing topic 'a.b'",
             ),
-            (create("__cluster_metadata"), ErrorCode.INVALID_REQUEST, "keeps to itself"),
+            (create("__cluster_metadata"), ErrorCode.INVALID_REQUEST, "is prohibited"),
             (create(num_partitions=0), ErrorCode.INVALID_PARTITIONS, "num.partitions"),
             (create(num_partitions=-1), ErrorCode.INVALID_PARTITIONS, "at least 1"),
             (create(replication_factor=0), ErrorCode.INVALID_REPLICATION_FACTOR, "at least 1"),

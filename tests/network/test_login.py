@@ -438,7 +438,11 @@ class TestUsers:
         unknown = ScramCredentialUpsertion(
             name="fay", mechanism=3, iterations=4096, salt=b"s", salted_password=b"p"
         )
-        request = AlterUserScramCredentialsRequest(deletions=[], upsertions=[one, one, unknown])
+        known = ScramCredentialUpsertion(
+            name="fay", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p"
+        )
+        upsertions = [one, one, one, unknown, known]
+        request = AlterUserScramCredentialsRequest(deletions=[], upsertions=upsertions)
         with RawClient(broker) as client:
             answer = client.ask(ALTER_USER_SCRAM_CREDENTIALS, 0, request)
         assert {each.user: each.error_code for each in answer.results} == {

@@ -56,7 +56,7 @@ def upgraded(shard: "ShardState", transition: Transition, group: ClassicGroup) -
     made.group_epoch = made.target_epoch = group.generation
     try:
         for member in group.members.values():
-            target = _target_of(shard, member)
+            target = _target_of(shard, group, member)
             made.targets[member.member_id] = target
             made.put_member(_as_consumer(group, member, target))
     except MalformedMessage as error:
@@ -74,12 +74,16 @@ def upgraded(shard: "ShardState", transition: Transition, group: ClassicGroup) -
     return made
 
 
-def _target_of(shard: "ShardState", member: Member) -> Target:
+def _target_of(shard: "ShardState", group: ClassicGroup, member: Member) -> Target:
     if not member.assignment:
         return {}  # it never synced
     assignment = read_assignment(member.assignment)
     if assignment.user_data:
-        raise MalformedMessage("an unsupported custom assignor is in use")
+        raise _refused(
+            group,
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch "
+            "to a default assignor before re-attempting the upgrade",
+        )
     return by_topic_id(assignment.assigned_partitions, shard.metadata)
 
 

@@ -7,7 +7,7 @@ from kafkalite.group.classic.states import GroupState
 from kafkalite.group.consumer.embedded import read_assignment
 from kafkalite.group.consumer.group import ConsumerGroup
 from kafkalite.group.consumer.member import MemberState
-from kafkalite.wire.errors import ErrorCode
+from kafkalite.wire.errors import ErrorCode, KafkaError
 from kafkalite.wire.stored.consumer_protocol import (
     ASSIGNMENT,
     SUBSCRIPTION,
@@ -190,7 +190,10 @@ class TestUpgrade:
         harness.join(client)
         message = ConsumerProtocolAssignment(user_data=b"mine")
         harness.sync(client, {client.member_id: ASSIGNMENT.encode_versioned(1, message)})
-        assert harness.refused("A", 0) is ErrorCode.GROUP_ID_NOT_FOUND
+        with pytest.raises(KafkaError, match="switch to a default assignor before") as refused:
+            harness.beat("A", 0)
+        assert refused.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+        assert "malformed" not in refused.value.message
 
     def test_nobody_is_turned_away_for_a_refused_join(self, harness):
         harness.stable(harness.classic())
