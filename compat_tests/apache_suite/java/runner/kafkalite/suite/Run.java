@@ -98,6 +98,9 @@ public final class Run implements TestExecutionListener {
             case ABORTED -> report(test, "skipped", message);
             case FAILED -> {
                 String reason = NotApplicable.first();
+                if (reason == null && result.getThrowable().get() instanceof LinkageError) {
+                    reason = "cannot be loaded: " + result.getThrowable().get();
+                }
                 report(test, reason == null ? "failed" : "skipped", reason == null ? message : reason);
             }
         }
@@ -138,7 +141,7 @@ public final class Run implements TestExecutionListener {
         line.put("status", status);
         long start = starts.getOrDefault(id, System.nanoTime());
         line.put("seconds", (System.nanoTime() - start) / 10_000_000 / 100.0);
-        line.put("message", message.length() > 1500 ? message.substring(0, 1500) : message);
+        line.put("message", message.length() > 5000 ? message.substring(0, 5000) : message);
         synchronized (out) {
             try {
                 out.println(json.writeValueAsString(line));

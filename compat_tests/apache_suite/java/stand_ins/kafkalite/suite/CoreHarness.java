@@ -25,6 +25,7 @@ import org.mockito.stubbing.Answer;
  */
 public final class CoreHarness implements BeforeAllCallback, AfterAllCallback, AfterEachCallback {
     private static final Map<Object, List<?>> SHARED = new IdentityHashMap<>();
+    private static final List<Broker> BROKERS = new ArrayList<>();
     private static Cluster cluster;
     private final List<MockedConstruction<?>> replaced = new ArrayList<>();
 
@@ -40,7 +41,8 @@ public final class CoreHarness implements BeforeAllCallback, AfterAllCallback, A
             }), (mock, made) -> SHARED.put(mock, made.arguments())));
         replaced.add(replace(ControllerServer.class, (config, clusterId) -> {
             cluster = new Cluster(false);
-            return Controller.methods(clusterId, config);
+            BROKERS.clear();
+            return Controller.methods(clusterId, config, BROKERS);
         }));
         replaced.add(replace(BrokerServer.class, CoreHarness::broker));
     }
@@ -72,6 +74,7 @@ public final class CoreHarness implements BeforeAllCallback, AfterAllCallback, A
         Listeners listeners = new Listeners(String.valueOf(given.get("listeners")),
             String.valueOf(given.get("listener.security.protocol.map")));
         Broker broker = new Broker(cluster, clusterId, config, listeners);
+        BROKERS.add(broker);
         cluster.add(broker.id, Properties.settings(given, broker, clusterId));
         return broker.methods;
     }

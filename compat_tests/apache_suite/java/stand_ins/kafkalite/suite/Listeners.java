@@ -3,11 +3,13 @@ package kafkalite.suite;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.stream.Collectors;
+import kafka.server.KafkaConfig;
 import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
 
 /** Where a broker listens: as its settings say, at free ports, and once more for the suite. */
 public final class Listeners {
-    /** Plain; for the other brokers, and for what a test asks the broker's object. */
+    /** Plain; for what a test asks the broker's object, and mostly for the other brokers. */
     public static final String INTERNAL = "SUITE";
     public final int internalPort = Ports.free();
     private final Map<String, Integer> ports = new LinkedHashMap<>();
@@ -35,15 +37,17 @@ public final class Listeners {
         throw new NotApplicable("connects to the listener " + listener.value());
     }
 
-    /** Put the settings in the place of the test's. */
-    public void into(Map<String, String> settings) {
+    /** Put the settings in the place of the test's; brokers use their own listener if it is plain. */
+    public void into(Map<String, String> settings, KafkaConfig config) {
         String all = ports.entrySet().stream()
             .map(entry -> entry.getKey() + "://localhost:" + entry.getValue() + ",")
             .collect(Collectors.joining()) + INTERNAL + "://127.0.0.1:" + internalPort;
         settings.put("listeners", all);
         settings.put("advertised.listeners", all);
         settings.put("listener.security.protocol.map", protocols + "," + INTERNAL + ":PLAINTEXT");
-        settings.put("inter.broker.listener.name", INTERNAL);
+        settings.put("inter.broker.listener.name",
+            config.interBrokerSecurityProtocol() == SecurityProtocol.PLAINTEXT
+                ? config.interBrokerListenerName().value() : INTERNAL);
         settings.remove("security.inter.broker.protocol");
         settings.remove("controller.listener.names");
     }

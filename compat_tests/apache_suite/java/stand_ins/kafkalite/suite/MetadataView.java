@@ -8,6 +8,7 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.ListOffsetsRequestData;
@@ -67,6 +68,12 @@ public final class MetadataView {
             .filter(p -> p.partition() == partition).findFirst()
             .map(p -> new LeaderAndIsr(p.leaderId.orElse(-1), p.leaderEpoch.orElse(0),
                 p.inSyncReplicaIds, LeaderRecoveryState.RECOVERED, 0));
+    }
+
+    /** All topics and their IDs. */
+    public Map<String, Uuid> topicIds() throws IOException {
+        return ask(MetadataRequest.Builder.allTopics()).topicMetadata().stream().collect(
+            Collectors.toMap(topic -> topic.topic(), topic -> topic.topicId()));
     }
 
     private Optional<MetadataResponse.TopicMetadata> topic(String name) throws IOException {

@@ -104,10 +104,16 @@ public final class Properties {
                 }
             }
         }
+        if (all.getOrDefault("sasl.enabled.mechanisms", "").contains("GSSAPI")) {
+            throw new NotApplicable("logs in by Kerberos, which kafkalite does not have");
+        }
+        if (all.getOrDefault("remote.log.storage.system.enable", "").equals("true")) {
+            throw new NotApplicable("has tiered storage, which kafkalite does not have");
+        }
         for (String name : OF_KRAFT) {
             all.remove(name);
         }
-        broker.listeners.into(all);
+        broker.listeners.into(all, broker.config);
         all.put("log.dirs", String.join(",", broker.config.logDirs()));
         all.put("node.id", Integer.toString(broker.id));
         all.put("kafkalite.cluster.id", clusterId);

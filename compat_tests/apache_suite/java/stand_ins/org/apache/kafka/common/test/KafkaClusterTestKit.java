@@ -91,7 +91,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
         }
         for (TestKitNode node : nodes.controllerNodes().values()) {
             controllers.put(node.id(),
-                Controller.of(nodes.clusterId(), properties.configOf(node.id())));
+                Controller.of(nodes.clusterId(), properties.configOf(node.id()), brokers.values()));
         }
         if (nodes.brokerListenerProtocol() == SecurityProtocol.SASL_PLAINTEXT) {
             Properties.writeLogins();
