@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from kafkalite.isr.watchers import Watcher
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
-FIRST_VERSION_WITH_ZSTD = 10
 FIRST_VERSION_WITH_SESSIONS = 7
 FIRST_VERSION_WITH_CURRENT_LEADER = 12
 
@@ -396,27 +395,16 @@ def _partition(cached: CachedPartition, reader: FetchReader, context: RequestCon
     """Return the partition that is meant, which must be led here unless the reader may follow.
 
     Raises:
-        KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, or
-            UNSUPPORTED_COMPRESSION_TYPE for a zstd topic and a client too old for it (rule 80).
+        KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER.
     """
     replicas = context.services.replicas
     if context.services.authorizer is not None:
         _check_may_read(cached, reader, context)
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         find_by_id = replicas.replica_by_id if reader.may_follow else replicas.partition_by_id
-        partition = find_by_id(cached.topic_id, cached.partition)
-    else:
-        find_by_name = replicas.replica if reader.may_follow else replicas.partition
-        partition = find_by_name(cached.topic, cached.partition)
-    if (
-        context.api_version < FIRST_VERSION_WITH_ZSTD
-        and partition.log.config.compression_type == "zstd"
-    ):
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            f"{partition.topic_partition} is compressed with zstd, which Fetch has from v10 on",
-        )
-    return partition
+        return find_by_id(cached.topic_id, cached.partition)
+    find_by_name = replicas.replica if reader.may_follow else replicas.partition
+    return find_by_name(cached.topic, cached.partition)
 
 
 def _check_may_read(cached: CachedPartition, reader: FetchReader, context: RequestContext) -> None:

@@ -11,7 +11,6 @@ import trio
 
 from kafkalite.api.context import RequestContext
 from kafkalite.api.fetch import (
-    FIRST_VERSION_WITH_ZSTD,
     HIGH_WATERMARK_UPDATE_MS,
     DelayedFetch,
     Results,
@@ -84,8 +83,6 @@ def names(request: FetchRequest) -> "Iterator[Key]":
 
 def _may_watch(reader: FetchReader, context: RequestContext) -> bool:
     """Tell whether answers depend on nothing but what is watched."""
-    if context.api_version < FIRST_VERSION_WITH_ZSTD:
-        return False
     selector = context.services.config.optional_str("replica.selector.class")
     return not reader.rack or selector != RACK_AWARE_SELECTOR
 
