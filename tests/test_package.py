@@ -80,7 +80,8 @@ def test_sdist_can_be_read_and_tested(built):
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "tests/run.py"} <= names
+    kept = {"README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "conftest.py", "tests/run.py"}
+    assert kept <= names
     assert not [name for name in names if "__pycache__" in name]
 
 

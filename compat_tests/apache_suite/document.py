@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compat_tests.apache_kafka import KAFKA_4
+from compat_tests.apache_suite.classes import known_reasons
 from compat_tests.apache_suite.results import COMMITTED
 from compat_tests.page import plain
 
@@ -66,7 +67,8 @@ def section(results: Mapping[str, dict[str, Any] | None] | None = None) -> str:
 
 
 def _not_run(results: Mapping[str, dict[str, Any] | None]) -> Iterator[str]:
-    """Yield the classes without a result, folded, a list for each suite."""
+    """Yield the classes without a result, folded, a list for each suite; why, if they get none."""
+    reasons = known_reasons()
     by_suite: dict[str, list[str]] = {}
     for name, row in results.items():
         if row is None:
@@ -76,7 +78,8 @@ def _not_run(results: Mapping[str, dict[str, Any] | None]) -> Iterator[str]:
         shorts = [name.rpartition(".")[2] for name in names]
         told = (s if shorts.count(s) == 1 else n for s, n in zip(shorts, names, strict=True))
         heading = f"{suite}: {len(names)} of {count} classes are not run yet"
-        lines = "".join(f"- {name}\n" for name in told)
+        why = (f": {plain(reasons[name])}" if name in reasons else "" for name in names)
+        lines = "".join(f"- {name}{reason}\n" for name, reason in zip(told, why, strict=True))
         yield f"<details markdown>\n<summary>{heading}</summary>\n\n{lines}\n</details>\n"
 
 
