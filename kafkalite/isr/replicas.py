@@ -8,6 +8,7 @@ from uuid import UUID
 
 from kafkalite.isr.follower_role import NO_LEADER, not_leader, offline, unknown_id
 from kafkalite.isr.leader_role import ReplicationContext
+from kafkalite.isr.leaving_logs import LeavingLogs
 from kafkalite.isr.offline import OfflineReplica
 from kafkalite.isr.partition import Partition
 from kafkalite.isr.recovering import LogEnd, Recoveries, RecoveringLeader
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafkalite.isr")
 
 LOGS_AT_ONCE_MAX = 10
-"""Logs that are made in one go, some 400 us each; others have their turn afterwards."""
+"""Logs made or deleted in one go, some 400 us each; others have their turn afterwards."""
 
 Listener = Callable[[], object]
 
@@ -70,8 +71,9 @@ class ReplicaManager:
         """Partitions placed here whose log cannot be opened."""
         self._unopened: dict[str, dict[int, None]] = {}
         """Partitions placed here whose log is made when it is asked for, or its turn comes."""
+        self._leaving = LeavingLogs(logs)
         self._room = LOGS_AT_ONCE_MAX
-        """Logs that may still be made in this go."""
+        """Logs that may still be made or deleted in this go."""
         self._names: dict[UUID, str] = {}
         self._ids: dict[str, UUID] = {}
         self._high_watermarks: Mapping[TopicPartition, int] = {}
@@ -200,13 +202,14 @@ class ReplicaManager:
     # --- Making logs in the course of time -------------------------------------------------------
 
     def open_some(self) -> bool:
-        """Make some of the logs that are missing (rule 251); return whether there are more."""
+        """Make some of the logs that are missing, or delete some (rule 251); say if more wait."""
         self._room = LOGS_AT_ONCE_MAX
         while self._room > 0 and self._unopened:
             topic, indexes = next(iter(self._unopened.items()))
             self._open_now(topic, list(indexes)[: self._room])
+        self._leaving.delete_some(max(0, self._room))
         self._tell_followers()
-        return bool(self._unopened)
+        return bool(self._unopened or self._leaving)
 
     def _open_now(self, name: str, indexes: Iterable[int]) -> None:
         assert self._image is not None
@@ -224,7 +227,7 @@ class ReplicaManager:
             return True
         if self._room > 0 or name in INTERNAL_TOPICS or key in self._offline:
             return False
-        if self._logs.get(key) is not None:
+        if self._logs.get(key) is not None and key not in self._leaving:
             return False
         if not self._unopened:
             self.on_unopened()
@@ -465,6 +468,8 @@ class ReplicaManager:
         state = topic.partitions[index]
         config = self._config.log_config(topic.configs)
         topic_partition = TopicPartition(topic.name, index)
+        if topic_partition in self._leaving:
+            self._leaving.delete(topic_partition)
         try:
             log = self._logs.get(topic_partition) or self._logs.create(
                 topic_partition, topic.topic_id, config
@@ -532,47 +537,42 @@ class ReplicaManager:
         indexes = [*self._by_topic.get(name, ())]
         indexes += [index for topic, index in self._offline if topic == name]
         self._unopened.pop(name, None)
+        waits = is_deleted and name not in INTERNAL_TOPICS
         for index in indexes:
-            self._drop(TopicPartition(name, index), None if is_deleted else topic_id)
+            self._drop(TopicPartition(name, index), None if is_deleted else topic_id, waits=waits)
 
-    def _drop(self, topic_partition: TopicPartition, topic_id: UUID | None) -> None:
+    def _drop(self, key: TopicPartition, topic_id: UUID | None, *, waits: bool = False) -> None:
         """Delete a replica that does not belong here any more; nothing if there is none."""
-        name, index = topic_partition
+        name, index = key
         self._forget_unopened(name, index)
-        is_offline = self._offline.pop(topic_partition, None) is not None
-        partition = self._hosted.pop(topic_partition, None)
+        is_offline = self._offline.pop(key, None) is not None
+        partition = self._hosted.pop(key, None)
         if partition is None and not is_offline:
             return
-        self._partitions.pop(topic_partition, None)
-        self.throttle.forget(topic_partition)
-        self._proposing.pop(topic_partition, None)
-        self.recoveries.forget(topic_partition)
-        self._on_following(topic_partition)
+        self._partitions.pop(key, None)
+        self.throttle.forget(key)
+        self._proposing.pop(key, None)
+        self.recoveries.forget(key)
+        self._on_following(key)
         hosted = self._by_topic.get(name, {})
         hosted.pop(index, None)
         if not hosted:
             self._by_topic.pop(name, None)
             self.traffic.forget(name)
-        self._delete(topic_partition, topic_id)
+        if waits and self._room <= 0:
+            self._leaving.put_off(key)
+            self.on_unopened()
+        else:
+            self._room -= 1
+            self._delete(key, topic_id)
         if partition is not None:
             partition.close()
 
-    def _delete(self, topic_partition: TopicPartition, topic_id: UUID | None) -> None:
-        """Delete a log, or keep that of a topic which is missing and never was deleted.
-
-        Args:
-            topic_partition: whose log it is.
-            topic_id: of a topic that the image does not have; None if it is known to be of no use.
-        """
+    def _delete(self, key: TopicPartition, topic_id: UUID | None) -> None:
+        """Delete a log, or keep it if its topic, of this id, is missing and never was deleted."""
         assert self._image is not None
-        try:
-            if topic_id is not None and is_stray(topic_partition, topic_id, self._image):
-                self._logs.rename_as_stray(topic_partition)
-            else:
-                self._logs.delete(topic_partition)
-        except KafkaError as error:
-            # It does not belong here all the same; its directory is dealt with at the next start.
-            logger.error("%s: %s", topic_partition, error)
+        keeps = topic_id is not None and is_stray(key, topic_id, self._image)
+        self._leaving.delete(key, is_stray=keeps)
 
     def _delete_other(self, topic: "TopicImage", index: int) -> None:
         """Delete a log that was found under this partition's name and is not wanted here."""
