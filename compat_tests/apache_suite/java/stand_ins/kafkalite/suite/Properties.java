@@ -110,6 +110,12 @@ public final class Properties {
         if (all.getOrDefault("remote.log.storage.system.enable", "").equals("true")) {
             throw new NotApplicable("has tiered storage, which kafkalite does not have");
         }
+        if (all.getOrDefault("group.share.persister.class.name", "none").isEmpty()) {
+            // A test that keeps no state of share groups has too few brokers for that of the default.
+            all.putIfAbsent("share.coordinator.state.topic.replication.factor", "1");
+            all.putIfAbsent("share.coordinator.state.topic.min.isr", "1");
+            all.putIfAbsent("share.coordinator.state.topic.num.partitions", "1");
+        }
         for (String name : OF_KRAFT) {
             all.remove(name);
         }
