@@ -1,4 +1,4 @@
-"""What a machine lacks is a skip, and in CI a failure: `conftest.py`, which all folders share."""
+"""What a machine lacks is a skip; in CI a failure, if it can be installed (`conftest.py`)."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def run(pytester):
     ("ci", "text", "outcomes"),
     [
         ("", TESTS, {"passed": 1, "skipped": 3}),
-        ("true", TESTS, {"passed": 1, "failed": 1, "errors": 2}),
+        ("true", TESTS, {"passed": 1, "failed": 1, "errors": 1, "skipped": 1}),
         ("", MODULE, {"skipped": 1}),
         ("true", MODULE, {"errors": 1}),
     ],

@@ -13,6 +13,7 @@ from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinator_requests import (
     check_group_id,
     check_size,
+    check_subscription,
     client_code,
     gather,
     handle_group_request,
@@ -80,6 +81,7 @@ def _check_sizes(request: ConsumerGroupHeartbeatRequest, context: RequestContext
     check_size("instance id", request.instance_id)
     check_size("rack id", request.rack_id)
     names = request.subscribed_topic_names
+    check_subscription(names)
     if names is not None and sum(map(len, names)) > SUBSCRIPTION_SIZE_MAX:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kafkalite.api.authorized_operations import ON_GROUP
 from kafkalite.api.coordinator_requests import (
     check_size,
+    check_subscription,
     client_code,
     gather,
     handle_group_request,
@@ -60,6 +61,7 @@ def _check(request: ShareGroupHeartbeatRequest) -> None:
         if text is not None and not text.strip():
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
         check_size(name, text)
+    check_subscription(request.subscribed_topic_names)
     if request.member_epoch == JOIN_EPOCH:
         if not request.subscribed_topic_names:
             raise KafkaError(

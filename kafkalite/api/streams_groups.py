@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kafkalite.api.authorized_operations import ON_GROUP
 from kafkalite.api.context import RequestContext
 from kafkalite.api.coordinator_requests import (
+    check_subscription,
     client_code,
     gather,
     handle_group_request,
@@ -124,6 +125,7 @@ def check_enabled(context: RequestContext) -> None:
 def check_topic_names(request: StreamsGroupHeartbeatRequest) -> None:
     """Refuse a topology with topics that no application may have (rule 460)."""
     names = topics_of(request.topology)
+    check_subscription(names)
     prohibited = [name for name in names if name in INTERNAL_TOPICS]
     if prohibited:
         raise invalid_topology(

@@ -70,6 +70,7 @@ def test_version_0_makes_ids():
         ({"member_epoch": 4}, ErrorCode.GROUP_ID_NOT_FOUND),
         ({"subscribed_topic_regex": "("}, ErrorCode.INVALID_REGULAR_EXPRESSION),
         ({"subscribed_topic_names": ["t" * 249] * 5_000}, ErrorCode.INVALID_REQUEST),
+        ({"subscribed_topic_names": ["t"] * 20_001}, ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_refusals_say_why_and_nothing_else(said, code):
