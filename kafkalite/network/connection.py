@@ -318,10 +318,11 @@ class Connection:
             if throttle_ms:
                 until_s = trio.current_time() + throttle_ms / 1_000
                 self._muted_until_s = max(self._muted_until_s, until_s)
-        if dispatcher.on_answered is not None:
+        on_answered = dispatcher.on_answered  # mypyc does not call what a property returns
+        if on_answered is not None:
             exchange.chunks, exchange.end_s = chunks, perf_counter()
             exchange.context, exchange.at_ms = self._context, self._context.now_ms
-            dispatcher.on_answered(exchange)
+            on_answered(exchange)
         return chunks
 
     async def _stay_muted(self) -> None:
