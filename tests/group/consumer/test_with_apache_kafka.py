@@ -21,7 +21,11 @@ from tests.group.apache_side import (
 from tests.group.consumer.apache_pair import UPGRADES, Pair
 from tests.group.consumer.apache_side import Side
 
-pytestmark = [pytest.mark.kafka_dir, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.kafka_dir,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("consumers-beside-kafka"),
+]
 
 SCRIPTS = 60
 STEPS = 60
