@@ -1,6 +1,7 @@
 """A topic `_schemas` that Confluent's registry or Karapace has written, taken over as it is.
 
-`karapace.json` is what Karapace 6 wrote to a broker (without Protobuf), and what it answered then.
+`karapace.json` is what Karapace, run from its source, wrote to a broker (without Protobuf), and
+what it answered then.
 Confluent's registry could not be had: CONFLUENT is made by hand, after its documented format.
 """
 
