@@ -233,7 +233,7 @@ def _check_set(
                 check_group(configs, lambda name: _whole_number(rules, name))
             case t if t == CLIENT_METRICS_RESOURCE:
                 check_client_match(configs.get("match", ""))
-                for name in configs.keys() & CLIENT_METRICS.keys():  # rule 347
+                for name in configs.keys() & CLIENT_METRICS.keys():  # rule 228
                     parse_value(CLIENT_METRICS[name], configs[name])
                 code = ErrorCode.INVALID_REQUEST
                 check_client_metrics(configs)

@@ -43,7 +43,7 @@ def alter_partition(
         event: what is asked.
         image: on which it is decided.
         live: see `ControllerConfig.live`: a replica that failed and came back since it was in sync
-            is not let in by what its leader knew before (rule 361).
+            is not let in by what its leader knew before (rule 249).
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,

@@ -11,7 +11,7 @@ def place_replicas(
     Leaders go around the brokers, beginning with number `start` of them; the replicas of a
     partition lie on as many racks as there are (KIP-36). With each round of the topic's partitions
     the others move on by one, so that all brokers take over from one that dies, and not just its
-    neighbour; a whole round has as many replicas on each broker (rule 348).
+    neighbour; a whole round has as many replicas on each broker (rule 229).
 
     Args:
         racks: the live brokers and their racks; at least `replication_factor` of them.

@@ -12,7 +12,7 @@ from tests.meta.test_ensemble import cluster, settle
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_a_controller_lets_nobody_into_an_isr_before_it_knows_who_lives(is_told):
-    """Rule 361: who was registered again since its leader asked, may have lost everything."""
+    """Rule 249: who was registered again since its leader asked, may have lost everything."""
 
     async def check(nodes, _):
         await nodes[0].submit(

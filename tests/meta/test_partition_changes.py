@@ -149,7 +149,7 @@ class TestAlterPartition:
 
     @pytest.mark.parametrize("live", [{}, {1: 5, 2: 6}, {1: 5, 2: 6, 3: 8}])
     def test_who_failed_since_it_was_in_sync_is_not_let_in(self, live):
-        """Rule 361: the store has another registration of it, or none, and the image not yet."""
+        """Rule 249: the store has another registration of it, or none, and the image not yet."""
         before = with_partitions(STATE)
         epochs = {each: broker.broker_epoch for each, broker in before.brokers.items()}
         event = proposal(before, "a", 0, [1, 2, 3])
