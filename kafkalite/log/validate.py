@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
+from kafkalite.deferred import drained
 from kafkalite.log_config import UNLIMITED_MS, LogConfig
 from kafkalite.types import TopicPartition
 from kafkalite.wire.compression import CODEC_BY_NAME, Buffer, Codec
@@ -285,7 +286,7 @@ def _client_batches(
             if header.attributes & LOG_APPEND_TIME:
                 _refuse_append_time(topic_partition)
             return ValidBatches(buffer, [(0, header)], header.batch_length + LENGTH_OVERHEAD)
-        checked = _last_of(
+        checked = drained(
             check_client_batch(
                 buffer, topic_partition=topic_partition, config=config, now_ms=now_ms
             )
@@ -301,15 +302,6 @@ def _client_batches(
             max_timestamp=checked.facts.max_timestamp,
         )
     return ValidBatches(checked.buffer, [(0, header)], header.batch_length + LENGTH_OVERHEAD)
-
-
-def _last_of(steps: Generator[None, None, CheckedBatch]) -> CheckedBatch:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            checked: CheckedBatch = done.value
-            return checked
 
 
 def _refuse_append_time(topic_partition: TopicPartition) -> NoReturn:
